@@ -1,0 +1,32 @@
+# Two commands are enough: `make demo` and `make test`. Both set everything up first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint env clean
+
+demo: env
+	$(BIN)/grcd demo
+
+test: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m pytest
+
+lint: env
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+env: $(STAMP)
+
+# torch first and pinned: a later, looser request for it must find it already there.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "grcd needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; run: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) demo .pytest_cache .ruff_cache .hypothesis

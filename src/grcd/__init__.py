@@ -1,0 +1,51 @@
+"""Graph Residual Conjugate Diffusion: generative models for signals on graphs.
+
+import grcd
+data = grcd.load_dataset("sbm-c16")
+model = grcd.GRCD(data.graph, seed=0).fit(data.train, data.val)
+x = model.sample(1000, nfe=4, seed=0)
+print(grcd.evaluate(x, data))
+model.save("run/")
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .config import Config
+    from .data import Dataset, load_dataset
+    from .errors import InputError
+    from .evaluation.score import evaluate
+    from .graph import Graph
+    from .model import GRCD, load
+
+# Looked up when first used: `grcd --help` must not wait for torch.
+_HOME = {
+    "GRCD": "model",
+    "load": "model",
+    "Graph": "graph",
+    "Config": "config",
+    "Dataset": "data",
+    "load_dataset": "data",
+    "evaluate": "evaluation.score",
+    "InputError": "errors",
+}
+__all__ = ["GRCD", "Config", "Dataset", "Graph", "InputError", "evaluate", "load", "load_dataset"]
+
+
+def __getattr__(name: str):
+    if name == "__version__":
+        try:
+            return importlib.metadata.version("grcd")
+        except importlib.metadata.PackageNotFoundError:
+            return "unknown"
+    if name in _HOME:
+        return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+    raise AttributeError(f"module 'grcd' has no attribute {name!r}")
+
+
+def __dir__():
+    return [*__all__, "__version__"]

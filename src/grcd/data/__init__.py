@@ -1,0 +1,5 @@
+"""Datasets: signals, a graph, and the splits, under one contract."""
+
+from .dataset import Dataset, load_dataset
+
+__all__ = ["Dataset", "load_dataset"]

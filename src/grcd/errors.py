@@ -1,0 +1,28 @@
+"""What a user can correct: every message says what was got, what was expected, and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """An input the user can correct. The command line prints it in one piece and exits with status 2."""
+
+    def __init__(self, got: str, expected: str, do: str):
+        super().__init__(f"got {got}\nexpected {expected}\nto fix: {do}")
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """The error for a name that is in no table: lists the known ones and suggests the nearest."""
+    known = list(known)
+    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.4)
+    do = f"did you mean {near[0]!r}?" if near else f"choose a known {kind}"
+    return InputError(f"{kind} {name!r}", f"one of {', '.join(known)}", do)
+
+
+def some(names: Iterable[object], limit: int = 5) -> str:
+    """A short list for a message: the first few names and how many more there are."""
+    names = [str(name) for name in names]
+    rest = len(names) - limit
+    return ", ".join(names[:limit]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,69 @@
+"""Files written whole or not at all: into a temporary neighbour first, then moved over the target in one step."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from .errors import InputError
+
+
+@contextmanager
+def whole(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path to write to; on success it becomes ``path``, on failure nothing is left of it."""
+    path = Path(path)
+    handle, name = tempfile.mkstemp(dir=make_folder(path.parent), prefix=f".{path.name}.", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.chmod(0o666 & ~_umask())  # mkstemp's 0600 would keep colleagues out
+        temporary.replace(path)
+    except OSError as error:
+        raise _refused(path, error) from error
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+
+
+def write_json(path: str | Path, value: dict) -> None:
+    with whole(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=1) + "\n")
+
+
+def make_folder(path: str | Path) -> Path:
+    """The folder, made if need be and known to be writable."""
+    path = Path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        # Asking the file system beats asking for permissions: read-only mounts and full disks answer too.
+        with tempfile.TemporaryFile(dir=path):
+            return path
+    except OSError as error:
+        raise _refused(path, error) from error
+
+
+def refuse_existing(path: str | Path, force: bool) -> None:
+    """Before any work is done for it: an output that exists is only replaced on request."""
+    if Path(path).exists() and not force:
+        raise InputError(f"an output that exists already: {path}", "a new path", "choose another, or add --force")
+
+
+def _refused(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{error.strerror or error} while writing {path}",
+        "a folder that can be written and has room",
+        "free some space, or choose another place with --out",
+    )
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

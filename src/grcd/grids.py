@@ -1,0 +1,69 @@
+"""Noise grids: the levels ``q_max = q_0 > q_1 > ... > q_K = q_min`` a solver steps through (section 3.4, eq. grid).
+
+power     q_j = [q_max^(1/rho) + j/K (q_min^(1/rho) - q_max^(1/rho))]^rho        rho = 1 is uniform in t
+log-snr   uniform in the half-log-SNR  l = -log q                                the limit rho -> infinity
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .errors import InputError, unknown
+
+GRIDS = ("power", "log-snr")
+
+
+def power(q_max: float, q_min: float, K: int, rho: float = 3.0) -> np.ndarray:  # (K + 1,)
+    """The power law of eq. grid."""
+    if not (np.isfinite(rho) and rho > 0):
+        raise InputError(f"rho = {rho}", "a positive number", "use 3 (the paper's choice) or 1 (uniform in t)")
+    top, bottom = q_max ** (1 / rho), q_min ** (1 / rho)
+    return _with_exact_ends((top + np.arange(K + 1) / K * (bottom - top)) ** rho, q_max, q_min)
+
+
+def log_snr(q_max: float, q_min: float, K: int) -> np.ndarray:  # (K + 1,)
+    """Uniform in ``l = -log q``: a geometric sequence."""
+    return _with_exact_ends(np.exp(np.linspace(np.log(q_max), np.log(q_min), K + 1)), q_max, q_min)
+
+
+def given(levels: Sequence[float]) -> np.ndarray:  # (K + 1,)
+    """Any sequence of the user's own, once it is known to be a grid."""
+    grid = np.asarray(levels, dtype=np.float64)
+    if (
+        grid.ndim != 1
+        or len(grid) < 2
+        or not np.all(np.isfinite(grid))
+        or not np.all(np.diff(grid) < 0)
+        or grid[-1] <= 0
+    ):
+        raise InputError(
+            f"the grid {np.array2string(grid, threshold=8, precision=4)}",
+            "two or more positive noise levels in descending order",
+            "list them from the largest to the smallest, without repeats",
+        )
+    return grid
+
+
+def make(kind: str | Sequence[float], q_max: float, q_min: float, K: int, rho: float = 3.0) -> np.ndarray:
+    """The grid of ``K`` steps called ``kind``, or the sequence given in its place."""
+    if not isinstance(kind, str):
+        grid = given(kind)
+        if len(grid) != K + 1:
+            raise InputError(
+                f"a grid of {len(grid)} levels",
+                f"{K + 1} levels for this solver and budget",
+                f"give {K + 1} levels or change nfe",
+            )
+        return grid
+    if kind == "power":
+        return power(q_max, q_min, K, rho)
+    if kind == "log-snr":
+        return log_snr(q_max, q_min, K)
+    raise unknown("grid", kind, GRIDS)
+
+
+def _with_exact_ends(grid: np.ndarray, q_max: float, q_min: float) -> np.ndarray:
+    grid[0], grid[-1] = q_max, q_min  # not one rounding away from the level the terminal draw was made at
+    return grid

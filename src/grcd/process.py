@@ -1,0 +1,155 @@
+"""Forward processes, diagonal in the graph-Fourier basis (section 3.1, appendix A.1).
+
+**Conjugate process.** The clock of mode ``i`` is chosen such that ``x~ = A_t^-1 x`` is plain isotropic noise,
+``x~_t = x_0 + q(t) eps``, with ``q(t) = kappa t``. Matching the coefficients of
+
+    dx_i = -mu_i c_i x_i dt + sqrt(2 sigma^2 c_i) dW_i          (eq. sde)
+
+with those of ``a_i x~_i`` gives ``a_i' = -mu_i c_i a_i`` and ``sigma^2 c_i = a_i^2 q q'``, whose solution is
+
+    a_i = (1 + mu_i q^2 / sigma^2)^-1/2                         (Prop. 1)
+    c_i = q q' / (sigma^2 + mu_i q^2)                           (Cor. 1, eq. Mode-dependent_clock)
+    C_i = log(1 + mu_i q^2 / sigma^2) / (2 mu_i)                (eq. integrated_clock_app)
+
+Every mode then has noise variance ``q^2`` in conjugate coordinates and conditional SNR ``1/q^2``.
+
+**Shared clock** (appendix A.1.2). One clock for all modes, as in graph heat diffusion, cannot do that: its variance in
+coordinates with the attenuation undone is ``sigma^2/mu_i (exp(2 mu_i C) - 1)``, which depends on ``mu_i``.
+
+Times and noise levels are floats or tensors; per-mode results broadcast as ``(..., modes)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .graph import Spectrum
+
+
+@dataclass(frozen=True)
+class ConjugateProcess:
+    """``x_t = A_t (x_0 + q(t) eps)`` with ``A_t = (I + q^2/sigma^2 L_delta)^-1/2``."""
+
+    mu: Tensor  # (modes,) eigenvalues of L_delta, float64
+    U: Tensor  # (nodes, modes) their eigenvectors
+    kappa: float = 2.0
+    sigma: float = 1.0
+    t_min: float = 0.02
+    t_max: float = 1.0
+
+    @classmethod
+    def on(cls, spectrum: Spectrum, delta: float = 0.05, **settings) -> ConjugateProcess:
+        return cls(torch.from_numpy(spectrum.scaled(delta)), torch.from_numpy(spectrum.U), **settings)
+
+    def to(self, device) -> ConjugateProcess:
+        return ConjugateProcess(self.mu.to(device), self.U.to(device), self.kappa, self.sigma, self.t_min, self.t_max)
+
+    # -- the scalar clock ------------------------------------------------------------------------------------------
+
+    def q(self, t):
+        """Noise level ``q(t) = kappa t``."""
+        return self.kappa * t
+
+    def t(self, q):
+        """Its inverse: the time the network is told."""
+        return q / self.kappa
+
+    @property
+    def q_min(self) -> float:
+        return self.q(self.t_min)
+
+    @property
+    def q_max(self) -> float:
+        return self.q(self.t_max)
+
+    def training_level(self, u):
+        """The noise level of a training draw: ``t`` uniform on [t_min, t_max], for ``u`` uniform on [0, 1)."""
+        return self.q(self.t_min + (self.t_max - self.t_min) * u)
+
+    # -- per mode --------------------------------------------------------------------------------------------------
+
+    def a(self, q) -> Tensor:
+        """Signal coefficient ``a_i = (1 + mu_i q^2/sigma^2)^-1/2`` (Prop. 1)."""
+        return (1 + self.mu * q**2 / self.sigma**2) ** -0.5
+
+    def eta(self, q) -> Tensor:
+        """Conditional standard deviation ``eta_i = q a_i`` (section 3.3); tends to ``sigma / sqrt(mu_i)``."""
+        return q * self.a(q)
+
+    def conditional_snr(self, q) -> Tensor:
+        """``a_i^2 / eta_i^2 = 1/q^2``, the same for every mode (eq. snr_conditional)."""
+        return self.a(q) ** 2 / self.eta(q) ** 2
+
+    def c(self, t) -> Tensor:
+        """Clock rate ``c_i = q q' / (sigma^2 + mu_i q^2)`` (Cor. 1)."""
+        q = self.q(t)
+        return q * self.kappa / (self.sigma**2 + self.mu * q**2)
+
+    def C(self, t) -> Tensor:
+        """Integrated clock ``C_i = log(1 + mu_i q^2/sigma^2) / (2 mu_i)`` (eq. integrated_clock_app)."""
+        return torch.log1p(self.mu * self.q(t) ** 2 / self.sigma**2) / (2 * self.mu)
+
+    def b(self, t) -> Tensor:
+        """Drift coefficient ``b_i = -mu_i c_i``."""
+        return -self.mu * self.c(t)
+
+    def g2(self, t) -> Tensor:
+        """Squared diffusion coefficient ``g_i^2 = 2 sigma^2 c_i``."""
+        return 2 * self.sigma**2 * self.c(t)
+
+    def gamma(self, v, q) -> Tensor:
+        """Variance of a reference with spectral variances ``v``: ``gamma_i = a_i^2 (v_i + q^2)`` (eq. gamma)."""
+        return self.a(q) ** 2 * (v + q**2)
+
+    @property
+    def gamma_limit(self) -> Tensor:
+        """``sigma^2 / mu_i``: what ``gamma_i`` tends to as ``q`` grows, whatever ``v`` (eq. gmrf_limit_main)."""
+        return self.sigma**2 / self.mu
+
+    # -- coordinates -----------------------------------------------------------------------------------------------
+
+    def modes(self, x: Tensor) -> Tensor:
+        """Graph-Fourier coefficients ``U^T x`` of signals in the rows of ``x``."""
+        return x @ self.U
+
+    def nodes(self, z: Tensor) -> Tensor:
+        return z @ self.U.T
+
+    def to_graph(self, x: Tensor, q) -> Tensor:
+        """``x = A_t x~``: from conjugate to graph coordinates, where the network looks at the signal."""
+        return self.nodes(self.modes(x) * self.a(q))
+
+    def to_conjugate(self, x: Tensor, q) -> Tensor:
+        """``x~ = A_t^-1 x``."""
+        return self.nodes(self.modes(x) / self.a(q))
+
+    def graph_score(self, eps: Tensor, q) -> Tensor:
+        """The score in graph coordinates that a noise prediction stands for, ``s_i = -eps_i / eta_i`` (eq. score)."""
+        return -self.nodes(self.modes(eps) / self.eta(q))
+
+
+@dataclass(frozen=True)
+class SharedClock:
+    """Graph heat diffusion: one integrated clock ``C`` for every mode (appendix A.1.2)."""
+
+    mu: Tensor  # (modes,)
+    sigma: float = 1.0
+
+    def a(self, C) -> Tensor:
+        """Attenuation ``exp(-mu_i C)``."""
+        return torch.exp(-self.mu * C)
+
+    def variance(self, C) -> Tensor:
+        """Conditional variance in graph coordinates (eq. shared_native_variance_app)."""
+        return -(self.sigma**2) / self.mu * torch.expm1(-2 * self.mu * C)
+
+    def conjugate_variance(self, C) -> Tensor:
+        """Conditional variance with the attenuation undone (eq. shared_conjugate_variance_app)."""
+        return self.sigma**2 / self.mu * torch.expm1(2 * self.mu * C)
+
+    def matching_clock(self, q) -> Tensor:
+        """``C_i*`` at which mode ``i`` alone would reach variance ``q^2``: strictly decreasing in ``mu_i``."""
+        return torch.log1p(self.mu * q**2 / self.sigma**2) / (2 * self.mu)

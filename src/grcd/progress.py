@@ -1,0 +1,36 @@
+"""Progress on standard error: a bar on a terminal, silence elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Advance = Callable[[int, str], None]
+
+
+@contextmanager
+def bar(label: str, total: int, rate: str = "it") -> Iterator[Advance]:
+    """Yield ``advance(done, note)``. Shows the share done, the rate, the time left, and the note."""
+    if not sys.stderr.isatty():
+        yield lambda done, note="": None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[speed]}"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label, total=total, note="", speed="")
+
+        def advance(done: int, note: str = "") -> None:
+            speed = progress.tasks[0].speed
+            progress.update(task, completed=done, note=note, speed=f"{speed:.0f} {rate}/s" if speed else "")
+
+        yield advance

@@ -1,0 +1,251 @@
+"""Solvers of the probability flow, as pure functions over ``(eps_hat, grid, x_max)`` (section 3.4, appendix A.5).
+
+In conjugate coordinates the flow is ``dx~/dq = eps_hat(x~, q)``. Every solver starts from ``x_max`` at ``grid[0]``,
+returns ``x~`` at ``grid[-1]`` and calls ``eps_hat(x~, q)`` exactly as often as its table row says: two evaluations a
+step for the predictor-corrector ones (one less with ``correct_last=False``: an odd budget ends on a predictor), one
+for the multistep ones.
+
+**Exponential** (ours). Split ``eps_hat = q (Sigma + q^2 I)^-1 x~ + f``. The first part has the exact propagator
+``phi``; with ``f`` linear in ``q`` over a step, variation of constants leaves two elementary integrals per eigenmode
+(``s = sqrt(v + q^2)``), here in a form without cancellation:
+
+    J0 = int s1/s dq   = s1 asinh((q1^2 - q0^2) / (q1 s0 + q0 s1))
+    J1 = int s1 q/s dq = s1 (s1 - s0) = s1 (q1^2 - q0^2) / (s1 + s0)
+    w1 = (J1 - q0 J0) / (q1 - q0),   w0 = J0 - w1
+    predictor  phi z + J0 f0         corrector  phi z + w0 f0 + w1 f1
+
+**Exponential, as in the paper.** There ``r = -f / eta`` is linear in ``t``, so that
+``W0 = -int phi(q1, q) eta (1 - alpha) dq`` and ``W1 = -int phi(q1, q) eta alpha dq``, by composite Simpson on 65 nodes
+(eq. residual_weights_app, divided by ``a(t1)`` to live in conjugate coordinates: ``g^2/(2a) dt = eta dq``).
+
+**DPM-Solver++ multistep.** Exponential in ``l = -log q`` for the data prediction ``D = x~ - q eps_hat``, which is
+extrapolated through the last two (2M) or three (3M) evaluations. 3M starts with one first-order and one second-order
+step; the first alone leaves an error of second order, so its global order is 2. From exact starting values
+(``history``) it is 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from . import grids
+from .errors import InputError, unknown
+from .process import ConjugateProcess
+from .reference import Gaussian
+
+EpsHat = Callable[[Tensor, float], Tensor]
+SIMPSON_NODES = 65
+
+
+def heun(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, correct_last: bool = True) -> Tensor:
+    """Heun on ``dx~/dq = eps_hat``: Euler predictor, trapezoidal corrector."""
+    x = x_max
+    for q0, q1, correct in _steps(grid, correct_last):
+        d0 = eps_hat(x, q0)
+        predicted = x + (q1 - q0) * d0
+        x = x + (q1 - q0) / 2 * (d0 + eps_hat(predicted, q1)) if correct else predicted
+    return x
+
+
+def heun_paper(
+    eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, process: ConjugateProcess, correct_last: bool = True
+) -> Tensor:
+    """Heun on the flow in graph coordinates and in ``t``: ``dx/dt = b x - g^2/2 s`` (eq. pf_ode_app)."""
+
+    def velocity(x: Tensor, q: float) -> Tensor:
+        t = process.t(q)
+        score = process.graph_score(eps_hat(process.to_conjugate(x, q), q), q)
+        return process.nodes(process.b(t) * process.modes(x) - process.g2(t) / 2 * process.modes(score))
+
+    x = process.to_graph(x_max, grid[0])
+    for q0, q1, correct in _steps(grid, correct_last):
+        h = process.t(q1) - process.t(q0)
+        d0 = velocity(x, q0)
+        predicted = x + h * d0
+        x = x + h / 2 * (d0 + velocity(predicted, q1)) if correct else predicted
+    return process.to_conjugate(x, grid[-1])
+
+
+def exponential(
+    eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, reference: Gaussian, correct_last: bool = True
+) -> Tensor:
+    """Exact in the reference, ``f`` linear in ``q`` over a step."""
+
+    def weights(q0: float, q1: float) -> tuple[Tensor, Tensor]:
+        return exponential_weights(reference.v, q0, q1)
+
+    return _exponential(eps_hat, grid, x_max, reference, weights, correct_last)
+
+
+def exponential_weights(v: Tensor, q0: float, q1: float) -> tuple[Tensor, Tensor]:  # two of (modes,)
+    """``w0, w1`` of the module's docstring; their sum is ``J0``."""
+    s0, s1 = torch.sqrt(v + q0**2), torch.sqrt(v + q1**2)
+    J0 = s1 * torch.asinh((q1**2 - q0**2) / (q1 * s0 + q0 * s1))
+    J1 = s1 * (q1**2 - q0**2) / (s1 + s0)
+    w1 = (J1 - q0 * J0) / (q1 - q0)
+    return J0 - w1, w1
+
+
+def exponential_paper(
+    eps_hat: EpsHat,
+    grid: Sequence[float],
+    x_max: Tensor,
+    reference: Gaussian,
+    process: ConjugateProcess,
+    correct_last: bool = True,
+) -> Tensor:
+    """The paper's exponential-residual solver: ``r = -f/eta`` linear in ``t``, Simpson quadrature (appendix A.5)."""
+    if not torch.equal(reference.B, process.U):
+        raise InputError(
+            "the solver 'exponential-paper' with a reference that is not diagonal in the graph-Fourier basis",
+            "a spectral or scalar reference",
+            "use the solver 'exponential', which takes any Gaussian reference",
+        )
+
+    def weights(q0: float, q1: float) -> tuple[Tensor, Tensor]:
+        W0, W1 = simpson_weights(reference, process, q0, q1)
+        return -W0 / process.eta(q0), -W1 / process.eta(q1)  # so that they multiply f and not r = -f/eta
+
+    return _exponential(eps_hat, grid, x_max, reference, weights, correct_last)
+
+
+def simpson_weights(reference: Gaussian, process: ConjugateProcess, q0: float, q1: float) -> tuple[Tensor, Tensor]:
+    """``W0, W1`` of the module's docstring: the weights of ``r0`` and ``r1`` in conjugate coordinates."""
+    alpha = torch.linspace(0, 1, SIMPSON_NODES, dtype=reference.v.dtype, device=reference.v.device)[:, None]
+    q = q0 + alpha * (q1 - q0)
+    rule = torch.full_like(alpha, 2.0)
+    rule[1::2], rule[0], rule[-1] = 4.0, 1.0, 1.0
+    rule = rule * (q1 - q0) / (3 * (SIMPSON_NODES - 1))
+    integrand = -reference.phi(q1, q) * process.eta(q) * rule
+    return (integrand * (1 - alpha)).sum(0), (integrand * alpha).sum(0)
+
+
+def dpm2m(
+    eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, history: Sequence[tuple[float, Tensor]] = ()
+) -> Tensor:
+    """DPM-Solver++ 2M. ``history`` are earlier (level, data prediction) pairs, if there are any."""
+    return _multistep(eps_hat, grid, x_max, 2, history)
+
+
+def dpm3m(
+    eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, history: Sequence[tuple[float, Tensor]] = ()
+) -> Tensor:
+    """DPM-Solver++ 3M."""
+    return _multistep(eps_hat, grid, x_max, 3, history)
+
+
+# -- what the solvers share ----------------------------------------------------------------------------------------
+
+
+def _steps(grid: Sequence[float], correct_last: bool):
+    """(from, to, whether to correct) for every step."""
+    last = len(grid) - 2
+    for j, (q0, q1) in enumerate(pairwise(float(q) for q in grid)):
+        yield q0, q1, correct_last or j < last
+
+
+def _exponential(eps_hat, grid, x_max, reference, weights, correct_last) -> Tensor:
+    def f(z: Tensor, q: float) -> Tensor:
+        return reference.modes(eps_hat(reference.nodes(z), q)) - q / reference.variance(q) * z
+
+    z = reference.modes(x_max)
+    for q0, q1, correct in _steps(grid, correct_last):
+        w0, w1 = weights(q0, q1)
+        f0, carried = f(z, q0), reference.phi(q1, q0) * z
+        predicted = carried + (w0 + w1) * f0
+        z = carried + w0 * f0 + w1 * f(predicted, q1) if correct else predicted
+    return reference.nodes(z)
+
+
+def _multistep(eps_hat, grid, x_max, order, history) -> Tensor:
+    x, past = x_max, [(-math.log(q), D) for q, D in history]
+    for q0, q1 in pairwise(float(q) for q in grid):
+        past = [*past, (-math.log(q0), x - q0 * eps_hat(x, q0))][-order:]
+        x = q1 / q0 * x + _extrapolated(past, math.log(q0 / q1))
+    return x
+
+
+def _extrapolated(past: list[tuple[float, Tensor]], h: float) -> Tensor:
+    """``int_0^h exp(s - h) D(l + s) ds`` with ``D`` extrapolated through ``past``, as DPM-Solver++ does it."""
+    phi1 = -math.expm1(-h)
+    (l0, D0), *older = past[::-1]
+    if not older:
+        return phi1 * D0
+    (l1, D1), *oldest = older
+    slope = (D0 - D1) / (l0 - l1)
+    if not oldest:
+        return phi1 * (D0 + h / 2 * slope)  # 2M takes the middle of the step for the integral
+    ((l2, D2),) = oldest
+    bend = (slope - (D1 - D2) / (l1 - l2)) / (l0 - l2)  # half the second derivative
+    phi2 = h - phi1  # int exp(s - h) s ds
+    phi3 = h**2 - 2 * phi2  # int exp(s - h) s^2 ds
+    return phi1 * D0 + phi2 * (slope + (l0 - l1) * bend) + phi3 * bend
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A row of the table: what to call, what it costs, and how the error falls with the step."""
+
+    function: Callable[..., Tensor]
+    order: int
+    evaluations: int  # network evaluations a step
+    needs: tuple[str, ...] = ()
+
+
+SOLVERS: dict[str, Solver] = {
+    "exponential": Solver(exponential, 2, 2, ("reference",)),
+    "exponential-paper": Solver(exponential_paper, 2, 2, ("reference", "process")),
+    "heun": Solver(heun, 2, 2),
+    "heun-paper": Solver(heun_paper, 2, 2, ("process",)),
+    "dpm++2m": Solver(dpm2m, 2, 1),
+    "dpm++3m": Solver(dpm3m, 2, 1),  # 3 from exact starting values
+}
+
+
+def find(name: str) -> Solver:
+    if name not in SOLVERS:
+        raise unknown("solver", name, SOLVERS)
+    return SOLVERS[name]
+
+
+class Counted:
+    """``eps_hat`` that counts its own calls: the network evaluations, where they happen."""
+
+    def __init__(self, eps_hat: EpsHat):
+        self.eps_hat, self.nfe = eps_hat, 0
+
+    def __call__(self, x: Tensor, q: float) -> Tensor:
+        self.nfe += 1
+        return self.eps_hat(x, q)
+
+
+def solve(
+    name: str,
+    eps_hat: EpsHat,
+    x_max: Tensor,
+    nfe: int,
+    process: ConjugateProcess,
+    reference: Gaussian,
+    grid: str | Sequence[float] = "power",
+    rho: float = 3.0,
+) -> Tensor:
+    """Integrate from ``q_max`` to ``q_min`` with exactly ``nfe`` evaluations of ``eps_hat``."""
+    solver = find(name)
+    if isinstance(nfe, bool) or not isinstance(nfe, int | np.integer) or nfe < 1:
+        raise InputError(f"nfe = {nfe!r}", "a whole number of network evaluations from 1 up", "try 4")
+    K = -(-nfe // solver.evaluations)
+    levels = grids.make(grid, process.q_max, process.q_min, K, rho)
+    settings = {need: {"process": process, "reference": reference}[need] for need in solver.needs}
+    if solver.evaluations == 2:
+        settings["correct_last"] = nfe % 2 == 0
+    counted = Counted(eps_hat)
+    x = solver.function(counted, levels, x_max, **settings)
+    assert counted.nfe == nfe, f"{name} spent {counted.nfe} evaluations of {nfe}"
+    return x

@@ -1,0 +1,203 @@
+"""One training protocol for every method (appendix A.6.2): Adam, EMA, validation of the EMA weights, early stopping.
+
+What an update draws (batch, noise, times) is keyed by the seed and the number of the update, so a run that was
+interrupted goes on as if it had not been, and all methods with one seed see the same draws. On CUDA the whole update is
+captured once in a graph and replayed; the draws are made on the host, one chunk ahead.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .config import Config
+from .progress import bar
+from .reference import Gaussian
+from .score import Epsilon
+from .stopping import Plateau
+from .streams import stream
+
+CHUNK = 25  # updates whose draws are made together, one chunk ahead
+VALIDATION_DRAWS = 1024  # at least; small validation splits are used several times, with other noise
+
+
+class State:
+    """Everything that training changes. Tensors are restored in place, so that a captured graph stays valid."""
+
+    def __init__(self, network: nn.Module, config: Config, baseline: float):
+        self.network, self.ema = network, copy.deepcopy(network).requires_grad_(False)
+        self.parameters = list(network.parameters())
+        cuda = self.parameters[0].is_cuda
+        self.optimizer = torch.optim.Adam(
+            self.parameters, lr=config.lr, weight_decay=config.weight_decay, fused=True, capturable=cuda
+        )
+        for p in self.parameters:  # what Adam would make at its first step, made now: a graph needs it to exist
+            self.optimizer.state[p] = {
+                "step": torch.zeros((), device=p.device),
+                "exp_avg": torch.zeros_like(p),
+                "exp_avg_sq": torch.zeros_like(p),
+            }
+        self.best = copy.deepcopy(self.ema)
+        self.plateau = Plateau(baseline, config.patience, config.tolerance)
+        self.update = 0
+        self.seconds = 0.0
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of them by name, as views: to be saved, or to be copied into."""
+        named = {}
+        for part in ("network", "ema", "best"):
+            named |= {f"{part}.{name}": p.data for name, p in getattr(self, part).named_parameters()}
+        for (name, _), p in zip(self.network.named_parameters(), self.parameters, strict=True):
+            named |= {f"adam.{key}.{name}": value for key, value in self.optimizer.state[p].items()}
+        return named
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        with torch.no_grad():
+            for name, here in self.tensors().items():
+                here.copy_(tensors[name])
+
+
+def draws(config: Config, samples: int, nodes: int, start: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """What each update draws, from update ``start`` on: (batch indices, noise, uniform numbers for the times)."""
+
+    def chunk(first: int) -> list[tuple[Tensor, Tensor, Tensor]]:
+        return [_draw(config, samples, nodes, update) for update in range(first, first + CHUNK)]
+
+    with ThreadPoolExecutor(1) as pool:
+        ahead = pool.submit(chunk, start)
+        while True:
+            ready, start = ahead.result(), start + CHUNK
+            ahead = pool.submit(chunk, start)
+            yield from ready
+
+
+def _draw(config: Config, samples: int, nodes: int, update: int) -> tuple[Tensor, Tensor, Tensor]:
+    index = stream(config.seed, "batch", update).integers(0, samples, config.batch)
+    noise = stream(config.seed, "noise", update).standard_normal((config.batch, nodes), dtype=np.float32)
+    u = stream(config.seed, "time", update).random((config.batch, 1))
+    return torch.from_numpy(index), torch.from_numpy(noise), torch.from_numpy(u)
+
+
+class Update:
+    """One optimiser step on buffers that ``__call__`` fills; on CUDA a captured graph."""
+
+    def __init__(self, state: State, score: Epsilon, x_train: Tensor, config: Config):
+        self.state, self.score, self.x_train, self.config = state, score, x_train, config
+        device = x_train.device
+        self.index = torch.zeros(config.batch, dtype=torch.int64, device=device)
+        self.noise = torch.zeros(config.batch, x_train.shape[1], device=device)
+        self.u = torch.zeros(config.batch, 1, dtype=torch.float64, device=device)
+        self.total = torch.zeros((), dtype=torch.float64, device=device)  # training loss since it was last read
+        self.replay = self._captured() if device.type == "cuda" else self._step
+
+    def __call__(self, index: Tensor, noise: Tensor, u: Tensor) -> None:
+        for buffer, value in ((self.index, index), (self.noise, noise), (self.u, u)):
+            buffer.copy_(value, non_blocking=True)
+        self.replay()
+
+    def _step(self) -> None:
+        state, config = self.state, self.config
+        q = self.score.process.training_level(self.u)
+        loss = self.score.losses(state.network, self.x_train[self.index], self.noise.double(), q).mean()
+        state.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(state.parameters, config.clip)
+        state.optimizer.step()
+        with torch.no_grad():
+            torch._foreach_lerp_(list(state.ema.parameters()), state.parameters, 1 - config.ema)
+            self.total += loss
+
+    def _captured(self) -> Callable[[], None]:
+        before = {name: tensor.clone() for name, tensor in self.state.tensors().items()}
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):  # libraries set themselves up in the first calls, which may not be captured
+                self._step()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._step()
+        self.state.restore(before)
+        self.total.zero_()
+        return graph.replay
+
+
+class Validation:
+    """The denoising error on fixed draws: of a network, and of the reference alone (the ``baseline``)."""
+
+    def __init__(self, score: Epsilon, x_val: Tensor, config: Config):
+        self.score, self.config = score, config
+        repeats = -(-VALIDATION_DRAWS // len(x_val))
+        self.x = x_val.repeat(repeats, 1)
+        n, rng = len(self.x), stream(config.seed, "validation")
+        self.noise = torch.from_numpy(rng.standard_normal(self.x.shape)).to(x_val.device)
+        # Stratified: every stretch of the time axis is looked at, in random order over the signals.
+        u = (rng.permutation(n) + rng.random(n)) / n
+        self.q = torch.from_numpy(score.process.training_level(u)[:, None]).to(x_val.device)
+
+    @torch.no_grad()
+    def __call__(self, network: nn.Module) -> float:
+        parts = (part.split(self.config.batch) for part in (self.x, self.noise, self.q))
+        return float(torch.cat([self.score.losses(network, *part) for part in zip(*parts, strict=True)]).mean())
+
+    def baseline(self, reference: Gaussian) -> float:
+        """The error of predicting the noise by the reference."""
+        return float((self.noise - reference.eps(self.x + self.q * self.noise, self.q)).square().mean())
+
+
+class Outcome:
+    """What training ends with: the EMA weights of the best validation, and how it went."""
+
+    def __init__(self, state: State):
+        plateau = state.plateau
+        self.network = state.best
+        self.summary = {
+            "updates": state.update,
+            "best_update": plateau.best_update,
+            "val": plateau.best_loss,
+            "val_reference_alone": plateau.baseline,
+            "seconds": round(state.seconds, 1),
+            "stopped": "validation stopped improving" if plateau.reached else "max_updates reached, still improving",
+        }
+
+
+def train(
+    score: Epsilon,
+    reference: Gaussian,
+    network: nn.Module,
+    x_train: Tensor,  # (samples, nodes) z-scored, float64, on the device
+    x_val: Tensor,
+    config: Config,
+    log: Callable[[State, dict], None] = lambda state, record: None,
+    resume: Callable[[State], None] = lambda state: None,
+) -> Outcome:
+    """Train until validation stops improving. ``log`` is told of every validation, ``resume`` may restore a state."""
+    validation = Validation(score, x_val, config)
+    state = State(network, config, validation.baseline(reference))
+    update = Update(state, score, x_train, config)
+    resume(state)
+    began, every, note = time.monotonic() - state.seconds, config.validate_every, ""
+    drawn = draws(config, *x_train.shape, start=state.update)
+    with bar("training", config.max_updates, rate="updates") as advance:
+        while not state.plateau.reached and state.update < config.max_updates:
+            update(*next(drawn))
+            state.update += 1
+            advance(state.update, note)
+            if state.update % every == 0 or state.update == config.max_updates:
+                loss = validation(state.ema)
+                if state.plateau.observe(loss, state.update):
+                    state.best.load_state_dict(state.ema.state_dict())
+                state.seconds = time.monotonic() - began
+                steps = (state.update - 1) % every + 1
+                record = {"update": state.update, "train": float(update.total) / steps, "val": loss}
+                update.total.zero_()
+                note = f"loss {record['train']:.4f}  val {loss:.4f}  best {state.plateau.best_loss:.4f}"
+                log(state, record)
+    return Outcome(state)
