@@ -67,6 +67,8 @@ class DenoiserGNN(nn.Module):
         weight = self.input.weight
         tau = F.linear(self.embed(t), weight[:, 1:], self.input.bias)
         z = (x @ self.U)[..., None] * weight[:, 0] + self.ones * tau[:, None, :]
-        for i, block in enumerate(self.blocks):
-            h = block(z if i == 0 else self.U.T @ h, self.U, self.powers)
+        first, *others = self.blocks
+        h = first(z, self.U, self.powers)
+        for block in others:
+            h = block(self.U.T @ h, self.U, self.powers)
         return self.output(h)[..., 0] + x

@@ -1,8 +1,8 @@
 """Runs are folders. What lies in one:
 
-    run.json             everything needed: configuration, node names, normaliser, hashes of data and graph, versions, result
-    model.safetensors    the weights, the reference and the graph; there once training has finished
-    metrics.jsonl        one line a validation
+    run.json                 configuration, node names, normaliser, hashes of data and graph, versions, result
+    model.safetensors        the weights, the reference and the graph; there once training has finished
+    metrics.jsonl            one line a validation
     checkpoint.safetensors   the whole state of training at the last validation; gone once training has finished
 
 Every file is written whole or not at all, and the log is cut back to the checkpoint on resuming, so a run that was
@@ -104,6 +104,10 @@ def read(path: str | Path) -> tuple[dict, dict[str, Tensor]]:
     if manifest["status"] != "finished":
         raise InputError(f"{path}, whose training has not finished", "a finished run", "give the train command again")
     return manifest, read_tensors(path / MODEL)[0]
+
+
+def is_finished(path: Path) -> bool:
+    return (path / MANIFEST).exists() and read_manifest(path)["status"] == "finished"
 
 
 def read_manifest(path: Path) -> dict:

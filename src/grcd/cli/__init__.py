@@ -1,0 +1,60 @@
+"""The command line: thin. Commands parse, call the library and print; this module turns errors into exit statuses.
+
+0     done
+2     something the user can correct: one message on standard error, no traceback
+130   interrupted; a run goes on with the same command
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ..errors import InputError, unknown
+
+
+def main() -> None:
+    """The `grcd` command."""
+    from .commands import app  # typer only; torch is imported by the commands that need it
+
+    try:
+        status = app(standalone_mode=False)
+    except InputError as error:
+        status = _say(error)
+    except (KeyboardInterrupt, EOFError):
+        status = _interrupted()
+    except Exception as error:
+        # typer carries its own copy of click in some versions, so its exceptions are known by what they offer.
+        if type(error).__name__ == "Abort":
+            status = _interrupted()
+        elif hasattr(error, "format_message"):
+            status = _say(_usage(error))
+        else:
+            raise
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _say(error: Exception) -> int:
+    print(f"grcd: {error}", file=sys.stderr)
+    return 2
+
+
+def _interrupted() -> int:
+    print("\ngrcd: interrupted; a training run goes on with the same command", file=sys.stderr)
+    return 130
+
+
+def _usage(error) -> Exception:
+    """A usage error of the parser, in our words: what is known, and what is nearest."""
+    command = getattr(getattr(error, "ctx", None), "command", None)
+    options = sorted(option for p in getattr(command, "params", []) for option in p.opts if option.startswith("-"))
+    if type(error).__name__ == "NoSuchOption" and options:
+        return unknown("option", error.option_name, options)
+    if "No such command" in error.format_message() and hasattr(command, "commands"):
+        name = error.format_message().split("'")[1]
+        return unknown("command", name, command.commands)
+    where = getattr(getattr(error, "ctx", None), "command_path", "grcd")
+    return InputError(
+        f"a command that does not parse: {error.format_message()}",
+        "arguments as the help lists them",
+        f"see {where} --help",
+    )

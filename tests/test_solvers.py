@@ -1,0 +1,333 @@
+"""Solvers against a Gaussian mixture with known score: orders, exactness, and the formulas written out naively."""
+
+import math
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mixtures import normal, random_graph, random_mixture, random_process
+from scipy.integrate import quad, simpson
+
+from grcd import reference, solvers
+from grcd.errors import InputError
+
+MIXTURE = random_mixture()
+PROCESS = random_process(kappa=2.0, sigma=0.8)  # sigma other than 1, so that it cannot be forgotten unnoticed
+SPECTRAL = reference.spectral(MIXTURE.covariance(), random_graph().spectrum)
+FULL = reference.full(MIXTURE.covariance())
+Q0, Q1 = PROCESS.q_max, PROCESS.q_min
+X = 2 * normal(3, 5, seed=1)
+PARTS = {"process": PROCESS, "reference": SPECTRAL}
+TWO_EVALUATIONS = [name for name, row in solvers.SOLVERS.items() if row.evaluations == 2]
+ROUNDING = 1e-12  # a few dozen float64 operations on numbers of order one
+
+
+def needs(name):
+    return {need: PARTS[need] for need in solvers.SOLVERS[name].needs}
+
+
+def power_grid(K, rho=3.0):  # eq. grid
+    return [(Q0 ** (1 / rho) + j / K * (Q1 ** (1 / rho) - Q0 ** (1 / rho))) ** rho for j in range(K + 1)]
+
+
+def measured_order(error_of, steps=(32, 64, 128, 256)):
+    """Slope of log error over halving steps; these K are asymptotic (the local slopes differ by less than 0.1)."""
+    errors = [error_of(K) for K in steps]
+    assert min(errors) > 1e-8  # a thousand times above the error of the oracle, so the slope is the solver's own
+    return -np.polyfit(np.log(steps), np.log(errors), 1)[0]
+
+
+# -- orders --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def solution():
+    return MIXTURE.solution(X, Q0, Q1)
+
+
+@pytest.mark.parametrize("name", solvers.SOLVERS)
+def test_the_error_falls_with_the_order_the_table_states(name, solution):
+    row = solvers.SOLVERS[name]
+
+    def error(K):
+        return float((row.function(MIXTURE.eps_hat, power_grid(K), X, **needs(name)) - solution).norm())
+
+    assert abs(measured_order(error) - row.order) < 0.15
+
+
+@pytest.mark.parametrize("name", TWO_EVALUATIONS)
+def test_a_predictor_as_the_last_step_costs_no_order(name, solution):
+    row = solvers.SOLVERS[name]
+
+    def error(K):
+        x = row.function(MIXTURE.eps_hat, power_grid(K), X, correct_last=False, **needs(name))
+        return float((x - solution).norm())
+
+    assert abs(measured_order(error) - row.order) < 0.25  # two terms of second order add up: less asymptotic
+
+
+def test_dpm_3m_is_of_third_order_from_exact_starting_values(solution):
+    def error(K):
+        ratio = (Q0 / Q1) ** (1 / K)
+        history = []
+        for q in (Q0 * ratio**2, Q0 * ratio):
+            x = MIXTURE.solution(X, Q0, q)
+            history.append((q, x - q * MIXTURE.eps_hat(x, q)))
+        grid = [Q0 / ratio**j for j in range(K + 1)]
+        return float((solvers.dpm3m(MIXTURE.eps_hat, grid, X, history=history) - solution).norm())
+
+    assert abs(measured_order(error, (32, 64, 128)) - 3) < 0.15
+
+
+# -- exactness in the reference, and the closed-form weights -------------------------------------------------------
+
+
+@pytest.mark.parametrize("correct_last", [True, False])
+@pytest.mark.parametrize("K", [1, 2, 3, 7])
+@pytest.mark.parametrize(
+    ("name", "gaussian"), [("exponential", SPECTRAL), ("exponential", FULL), ("exponential-paper", SPECTRAL)]
+)
+def test_exponential_solvers_are_exact_where_the_reference_is_the_whole_score(name, gaussian, K, correct_last):
+    parts = {**needs(name), "reference": gaussian}
+    x = solvers.SOLVERS[name].function(gaussian.eps, power_grid(K), X, correct_last=correct_last, **parts)
+    v, B = np.linalg.eigh(gaussian.covariance().numpy())  # the propagator from the covariance alone
+    exact = X.numpy() @ (B * np.sqrt((v + Q1**2) / (v + Q0**2))) @ B.T
+    np.testing.assert_allclose(x.numpy(), exact, rtol=ROUNDING, atol=ROUNDING * np.abs(exact).max())
+
+
+def defining_integrals(v, q0, q1):
+    """The two integrals over ``sqrt((v + q1^2)/(v + q^2))`` that make ``f``, linear in ``q``, exact."""
+
+    def kernel(q, share):
+        return math.sqrt((v + q1**2) / (v + q**2)) * share((q - q0) / (q1 - q0))
+
+    shares = (lambda alpha: 1 - alpha), (lambda alpha: alpha)
+    return [quad(kernel, q0, q1, args=(share,), epsrel=1e-11, epsabs=0, limit=200)[0] for share in shares]
+
+
+def design_formulas(v, q0, q1):
+    """DESIGN section 1 to fifty digits, where its cancellations do not matter."""
+    with localcontext(prec=50):
+        v, q0, q1 = Decimal(v), Decimal(q0), Decimal(q1)
+        s0, s1 = (v + q0**2).sqrt(), (v + q1**2).sqrt()
+        J0 = s1 * ((q1 + s1).ln() - (q0 + s0).ln())  # asinh(q/sqrt(v)) = ln((q + s)/sqrt(v))
+        J1 = s1 * (s1 - s0)
+        w1 = (J1 - q0 * J0) / (q1 - q0)
+        return float(J0 - w1), float(w1)
+
+
+VARIANCES = st.floats(-6, 3).map(lambda e: 10.0**e) | st.just(0.0)
+
+
+@settings(deadline=None, max_examples=40)
+@given(v=VARIANCES, q0=st.floats(0.05, 50), ratio=st.floats(0.01, 0.99))
+def test_exponential_weights_are_the_integrals_they_stand_for(v, q0, ratio):
+    q1 = q0 * ratio
+    w = [float(w) for w in solvers.exponential_weights(torch.tensor(v, dtype=torch.float64), q0, q1)]
+    np.testing.assert_allclose(w, defining_integrals(v, q0, q1), rtol=1e-10)  # the quadrature's tolerance
+    # w1 is a difference of numbers q0/(q0 - q1) times as large, which multiplies their rounding
+    np.testing.assert_allclose(w, design_formulas(v, q0, q1), rtol=3e-15 / (1 - ratio))
+
+
+def test_exponential_weights_without_variance_are_those_of_pure_noise():
+    w0, w1 = solvers.exponential_weights(torch.zeros(1, dtype=torch.float64), 2.0, 0.5)
+    J0 = 0.5 * math.log(0.5 / 2.0)  # int q1/q dq
+    expected = (0.5 * (0.5 - 2.0) - 2.0 * J0) / (0.5 - 2.0)
+    np.testing.assert_allclose([w0.item(), w1.item()], [J0 - expected, expected], rtol=1e-14)
+
+
+# -- naive implementations -----------------------------------------------------------------------------------------
+
+
+def modes_of_mixture(x_tilde_modes, q):
+    """``U^T eps_hat`` for one signal given by its graph-Fourier coefficients."""
+    U = PROCESS.U.numpy()
+    return (MIXTURE.eps_hat(torch.from_numpy(U @ x_tilde_modes)[None], q).numpy() @ U)[0]
+
+
+def heun_naive(grid, x, correct_last):
+    for j in range(len(grid) - 1):
+        h = grid[j + 1] - grid[j]
+        d0 = MIXTURE.eps_hat(x, grid[j])
+        d1 = MIXTURE.eps_hat(x + h * d0, grid[j + 1])
+        x = x + h * d0 if j == len(grid) - 2 and not correct_last else x + h * (d0 + d1) / 2
+    return x
+
+
+def exponential_naive(grid, x, correct_last):
+    v, B = SPECTRAL.v.numpy(), SPECTRAL.B.numpy()
+    rows = []
+    for z in x.numpy() @ B:
+        for j in range(len(grid) - 1):
+            q0, q1 = grid[j], grid[j + 1]
+            phi = np.sqrt((v + q1**2) / (v + q0**2))
+            w0, w1 = np.array([defining_integrals(vi, q0, q1) for vi in v]).T
+            f0 = modes_of_mixture(z, q0) - q0 * z / (v + q0**2)
+            predicted = phi * z + (w0 + w1) * f0
+            f1 = modes_of_mixture(predicted, q1) - q1 * predicted / (v + q1**2)
+            z = predicted if j == len(grid) - 2 and not correct_last else phi * z + w0 * f0 + w1 * f1
+        rows.append(B @ z)
+    return torch.from_numpy(np.array(rows))
+
+
+class GraphCoordinates:
+    """Appendices A.3 to A.5 as printed: one mode ``i`` and one time at a time, in graph coordinates."""
+
+    def __init__(self):
+        self.mu, self.v, self.U = PROCESS.mu.numpy(), SPECTRAL.v.numpy(), PROCESS.U.numpy()
+        self.kappa, self.sigma, self.N = PROCESS.kappa, PROCESS.sigma, len(PROCESS.mu)
+
+    def a(self, i, t):
+        return (1 + self.mu[i] * (self.kappa * t) ** 2 / self.sigma**2) ** -0.5
+
+    def c(self, i, t):
+        return self.kappa * t * self.kappa / (self.sigma**2 + self.mu[i] * (self.kappa * t) ** 2)
+
+    def gamma(self, i, t):
+        return self.a(i, t) ** 2 * (self.v[i] + (self.kappa * t) ** 2)
+
+    def eta(self, i, t):
+        return self.kappa * t * self.a(i, t)
+
+    def g2(self, i, t):
+        return 2 * self.sigma**2 * self.c(i, t)
+
+    def score(self, x, t):  # s_i = -E[eps_i | x] / eta_i
+        eps = modes_of_mixture(np.array([x[i] / self.a(i, t) for i in range(self.N)]), self.kappa * t)
+        return np.array([-eps[i] / self.eta(i, t) for i in range(self.N)])
+
+    def heun_step(self, x, t0, t1, correct):
+        def velocity(x, t):
+            s = self.score(x, t)
+            return np.array([-self.mu[i] * self.c(i, t) * x[i] - self.g2(i, t) / 2 * s[i] for i in range(self.N)])
+
+        d0 = velocity(x, t0)
+        predicted = x + (t1 - t0) * d0
+        return x + (t1 - t0) * (d0 + velocity(predicted, t1)) / 2 if correct else predicted
+
+    def exponential_step(self, x, t0, t1, correct):
+        def residual(x, t):  # r_i = s_i - s_ref,i
+            s = self.score(x, t)
+            return np.array([s[i] + x[i] / self.gamma(i, t) for i in range(self.N)])
+
+        tau = np.linspace(t0, t1, 65)
+        alpha = (tau - t0) / (t1 - t0)
+        carried, w0, w1 = np.zeros((3, self.N))
+        for i in range(self.N):
+            B = np.array([-np.sqrt(self.gamma(i, t1) / self.gamma(i, t)) * self.g2(i, t) / 2 for t in tau])
+            w0[i], w1[i] = simpson(B * (1 - alpha), x=tau), simpson(B * alpha, x=tau)
+            carried[i] = np.sqrt(self.gamma(i, t1) / self.gamma(i, t0)) * x[i]
+        r0 = residual(x, t0)
+        predicted = carried + (w0 + w1) * r0
+        return carried + w0 * r0 + w1 * residual(predicted, t1) if correct else predicted
+
+    def integrate(self, step, grid, x_max, correct_last):
+        times, rows = [q / self.kappa for q in grid], []
+        for x in x_max.numpy() @ self.U:
+            x = np.array([self.a(i, times[0]) * x[i] for i in range(self.N)])
+            for j in range(len(times) - 1):
+                x = step(x, times[j], times[j + 1], correct_last or j < len(times) - 2)
+            rows.append(self.U @ [x[i] / self.a(i, times[-1]) for i in range(self.N)])
+        return torch.from_numpy(np.array(rows))
+
+
+GRAPH = GraphCoordinates()
+NAIVE = {
+    "exponential": exponential_naive,
+    "exponential-paper": lambda *args: GRAPH.integrate(GRAPH.exponential_step, *args),
+    "heun": heun_naive,
+    "heun-paper": lambda *args: GRAPH.integrate(GRAPH.heun_step, *args),
+}
+
+
+@pytest.mark.parametrize("nfe", [1, 2, 5, 6])
+@pytest.mark.parametrize("name", TWO_EVALUATIONS)
+def test_predictor_corrector_solvers_equal_their_equations_and_odd_budgets_end_on_a_predictor(name, nfe):
+    x = solvers.solve(name, MIXTURE.eps_hat, X, nfe, PROCESS, SPECTRAL)
+    naive = NAIVE[name](power_grid((nfe + 1) // 2), X, nfe % 2 == 0)
+    torch.testing.assert_close(x, naive, rtol=1e-10, atol=1e-10)  # the oracle's quadrature; elsewhere rounding
+
+
+def dpm_naive(order, grid, x, history):
+    """DPM-Solver++ as printed, with ``r`` the ratios of steps in ``l = -log q``.
+
+    The third-order term is ``phi_3`` times the second derivative ``2 (D1_0 - D1_1)/(r0 + r1)``. The released code
+    lacks the 2 in its multistep form (not in its single-step form); without it this solver is of second order.
+    """
+    levels, D = [q for q, _ in history], [d for _, d in history]
+    for q0, q1 in zip(grid[:-1], grid[1:], strict=True):
+        levels.append(q0)
+        D.append(x - q0 * MIXTURE.eps_hat(x, q0))
+        h, phi_1 = math.log(q0) - math.log(q1), math.exp(math.log(q1) - math.log(q0)) - 1
+        known = min(order, len(D))
+        past = [math.log(levels[-k - 1]) - math.log(levels[-k]) for k in range(1, known)]  # steps before this one
+        if known == 1:
+            x = q1 / q0 * x - phi_1 * D[-1]
+        elif known == 2:
+            r = past[0] / h
+            x = q1 / q0 * x - phi_1 * ((1 + 1 / (2 * r)) * D[-1] - 1 / (2 * r) * D[-2])
+        else:
+            r0, r1 = past[0] / h, past[1] / h
+            D1_0, D1_1 = (D[-1] - D[-2]) / r0, (D[-2] - D[-3]) / r1
+            D1, D2 = D1_0 + r0 / (r0 + r1) * (D1_0 - D1_1), 2 * (D1_0 - D1_1) / (r0 + r1)
+            phi_2 = phi_1 / h + 1
+            x = q1 / q0 * x - phi_1 * D[-1] + phi_2 * D1 - (phi_2 / h - 0.5) * D2
+    return x
+
+
+@settings(deadline=None, max_examples=25)
+@given(ratios=st.lists(st.floats(0.3, 0.9), min_size=1, max_size=6), known=st.integers(0, 2))
+def test_dpm_multistep_equals_the_printed_updates_on_any_grid(ratios, known):
+    levels = np.cumprod([3.0, *ratios]).tolist()
+    known = min(known, len(ratios) - 1)  # the first levels are history
+    history = [(q, X - q * MIXTURE.eps_hat(X, q)) for q in levels[:known]]
+    for order, function in ((2, solvers.dpm2m), (3, solvers.dpm3m)):
+        x = function(MIXTURE.eps_hat, levels[known:], X, history=history)
+        naive = dpm_naive(order, levels[known:], X, history)
+        # phi_3 in the printed form loses 1/h^2 digits, up to two of them here, and extrapolation a few more
+        torch.testing.assert_close(x, naive, rtol=1e-11, atol=1e-11)
+
+
+# -- budgets, borders, batches -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("grid", ["power", "log-snr"])
+@pytest.mark.parametrize("name", solvers.SOLVERS)
+def test_every_budget_is_spent_exactly_at_levels_inside_the_range(name, grid):
+    for nfe in range(1, 10):
+        seen = []
+
+        def eps_hat(x, q, seen=seen):
+            seen.append(q)
+            return MIXTURE.eps_hat(x, q)
+
+        x = solvers.solve(name, eps_hat, X, nfe, PROCESS, SPECTRAL, grid)
+        assert len(seen) == nfe
+        assert seen[0] == Q0 and min(seen) >= Q1  # noqa: PT018
+        assert torch.isfinite(x).all()
+
+
+@pytest.mark.parametrize("nfe", [0, -1, 2.5, True, "4"])
+def test_a_budget_that_is_no_positive_whole_number_is_refused(nfe):
+    with pytest.raises(InputError, match=r"(?s)got nfe = .*expected a whole number"):
+        solvers.solve("heun", MIXTURE.eps_hat, X, nfe, PROCESS, SPECTRAL)
+
+
+def test_an_unknown_solver_is_refused_with_the_known_ones_and_the_nearest():
+    with pytest.raises(InputError, match=r"(?s)got solver 'huen'.*expected one of .*dpm\+\+3m.*did you mean 'heun'"):
+        solvers.solve("huen", MIXTURE.eps_hat, X, 4, PROCESS, SPECTRAL)
+
+
+def test_the_papers_solver_refuses_a_reference_outside_the_graph_fourier_basis():
+    with pytest.raises(InputError, match=r"(?s)got .*not diagonal.*expected a spectral.*'exponential'"):
+        solvers.solve("exponential-paper", MIXTURE.eps_hat, X, 4, PROCESS, FULL)
+
+
+@pytest.mark.parametrize("name", solvers.SOLVERS)
+def test_signals_do_not_know_of_each_other(name):
+    together = solvers.solve(name, MIXTURE.eps_hat, X, 5, PROCESS, SPECTRAL)
+    apart = [solvers.solve(name, MIXTURE.eps_hat, x[None], 5, PROCESS, SPECTRAL) for x in X]
+    torch.testing.assert_close(together, torch.cat(apart), rtol=ROUNDING, atol=ROUNDING)
