@@ -28,10 +28,11 @@ from grcd.files import write_json
 from grcd.graph import Graph
 from grcd.model import GRCD
 from grcd.normalizer import Normalizer
-from grcd.streams import stream
-from grcd.training import State, Update, _draw
+from grcd.streams import Stream
+from grcd.training import State, Update, draws
 
 NODES, NEIGHBOURS, BATCH, SAMPLES, NFE = 207, 8, 256, 1000, 4
+STEPS = 5  # updates timed together: draws are made ahead of them, as in training
 
 
 class PlainDenoiserGNN(DenoiserGNN):
@@ -57,7 +58,7 @@ class PlainDenoiserGNN(DenoiserGNN):
 
 def sensor_graph() -> Graph:
     """A nearest-neighbour graph with about as many edges as METR-LA's."""
-    place = stream(0, "places").random((NODES, 2))
+    place = Stream(0, "places").uniform(0, NODES * 2).view(NODES, 2).numpy()
     distance = np.linalg.norm(place[:, None] - place[None], axis=-1)
     near = distance <= np.sort(distance, axis=1)[:, [NEIGHBOURS]]
     return Graph.from_adjacency(np.where(near, np.exp(-(distance**2) / 0.01), 0.0), symmetrize="max")
@@ -88,10 +89,10 @@ def timed(call: Callable[[], object], repeats: int, device: str) -> float:
 
 def measure(network_class: type, device: str, repeats: int) -> dict[str, float]:
     model = ready_model(network_class, device)
-    signals = torch.from_numpy(stream(0, "signals").standard_normal((20_000, NODES))).to(model.device)
-    update = Update(State(model.network, model.config, 0.0), model._score(), signals, model.config)
-    drawn = _draw(model.config, *signals.shape, update=0)
-    step = timed(lambda: update(*drawn), repeats, device)
+    signals = Stream(0, "signals", model.device).normal(0, 20_000 * NODES).view(-1, NODES)
+    update = Update(State(model.network, model.config, 0.0), model._score(model.reference), signals, model.config)
+    drawn = draws(model.config, *signals.shape, 0, model.device)
+    step = timed(lambda: [update(*next(drawn)) for _ in range(STEPS)], repeats, device) / STEPS
     model.network.requires_grad_(False)
     return {
         "step_ms": 1e3 * step,
@@ -152,7 +153,7 @@ def main() -> None:
             name: measure(network, args.device, args.repeats)
             for name, network in (("ours", DenoiserGNN), ("plain", PlainDenoiserGNN))
         }
-    x, y = stream(0, "x").standard_normal((5000, NODES)), stream(0, "y").standard_normal((5000, NODES))
+    x, y = (Stream(0, name).normal(0, 5000 * NODES).view(-1, NODES).numpy() for name in "xy")
     graph = sensor_graph()
     times["ammd_5000_s"] = timed(lambda: ammd(x, y, graph, args.device), 3, args.device)
     ratios = {key: times["plain"][key] / times["ours"][key] for key in times["ours"]}

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
-from scipy.integrate import solve_ivp
+from scipy.integrate import simpson, solve_ivp
 from torch import Tensor
 
 from grcd.graph import Graph
 from grcd.process import ConjugateProcess
+from grcd.reference import Gaussian
+
+torch.set_num_threads(1)  # on five nodes threads only wait for each other
 
 
 @dataclass(frozen=True)
@@ -48,15 +52,90 @@ class Mixture:
         end = solve_ivp(velocity, (q0, q1), x.numpy().ravel(), method="DOP853", rtol=1e-13, atol=1e-13)
         return torch.from_numpy(end.y[:, -1].reshape(x.shape))
 
+    @cached_property
+    def _eigenpairs(self) -> tuple[Tensor, Tensor]:  # (components, nodes), (components, nodes, nodes)
+        return torch.linalg.eigh(self.C)
+
     def _terms(self, x: Tensor, q) -> tuple[Tensor, Tensor]:
         """``log w_k N(x~; m_k, V_k)`` and ``V_k^-1 (x~ - m_k)``, with ``V_k = C_k + q^2 I``."""
-        nodes = self.m.shape[1]
-        q2 = torch.as_tensor(q, dtype=torch.float64).reshape(-1, 1, 1, 1) ** 2
-        V = self.C + q2 * torch.eye(nodes, dtype=torch.float64)
-        gap = x[:, None, :] - self.m
-        solved = torch.linalg.solve(V, gap[..., None])[..., 0]
-        quadratic = (gap * solved).sum(-1)
-        return self.w.log() - (quadratic + torch.logdet(V) + nodes * math.log(2 * math.pi)) / 2, solved
+        v, B = self._eigenpairs
+        variance = v + torch.as_tensor(q, dtype=torch.float64).reshape(-1, 1, 1) ** 2
+        z = ((x[:, None, :] - self.m)[..., None, :] @ B)[..., 0, :]
+        logs = self.w.log() - (z.square() / variance + torch.log(2 * math.pi * variance)).sum(-1) / 2
+        return logs, ((z / variance)[..., None, :] @ B.mT)[..., 0, :]
+
+
+class GraphCoordinates:
+    """Appendices A.3 to A.5 as printed, for a mixture: one mode ``i`` and one time at a time, in graph coordinates.
+
+    ``x`` is one signal, as its graph-Fourier coefficients.
+    """
+
+    def __init__(self, mixture: Mixture, process: ConjugateProcess, reference: Gaussian):
+        self.mixture, self.kappa, self.sigma, self.N = mixture, process.kappa, process.sigma, len(process.mu)
+        self.mu, self.v, self.U = process.mu.numpy(), reference.v.numpy(), process.U.numpy()
+
+    def a(self, i, t):
+        return (1 + self.mu[i] * (self.kappa * t) ** 2 / self.sigma**2) ** -0.5
+
+    def c(self, i, t):
+        return self.kappa * t * self.kappa / (self.sigma**2 + self.mu[i] * (self.kappa * t) ** 2)
+
+    def gamma(self, i, t):
+        return self.a(i, t) ** 2 * (self.v[i] + (self.kappa * t) ** 2)
+
+    def eta(self, i, t):
+        return self.kappa * t * self.a(i, t)
+
+    def g2(self, i, t):
+        return 2 * self.sigma**2 * self.c(i, t)
+
+    def eps_modes(self, x_conjugate, q):
+        """``U^T eps_hat`` of the mixture."""
+        return (self.mixture.eps_hat(torch.from_numpy(self.U @ x_conjugate)[None], q).numpy() @ self.U)[0]
+
+    def score(self, x, t):
+        """``s_i = -E[eps_i | x] / eta_i``."""
+        eps = self.eps_modes(np.array([x[i] / self.a(i, t) for i in range(self.N)]), self.kappa * t)
+        return np.array([-eps[i] / self.eta(i, t) for i in range(self.N)])
+
+    def residual(self, x, t):
+        """``r_i = s_i - s_ref,i``."""
+        s = self.score(x, t)
+        return np.array([s[i] + x[i] / self.gamma(i, t) for i in range(self.N)])
+
+    def velocity(self, x, t):
+        """Eq. pf_ode_app."""
+        s = self.score(x, t)
+        return np.array([-self.mu[i] * self.c(i, t) * x[i] - self.g2(i, t) / 2 * s[i] for i in range(self.N)])
+
+    def heun_step(self, x, t0, t1, correct):
+        d0 = self.velocity(x, t0)
+        predicted = x + (t1 - t0) * d0
+        return x + (t1 - t0) * (d0 + self.velocity(predicted, t1)) / 2 if correct else predicted
+
+    def exponential_step(self, x, t0, t1, correct):
+        """Eqs. B_alpha_app to corrector_app: ``r0`` at both ends predicts, ``r0`` and ``r1`` correct."""
+        tau = np.linspace(t0, t1, 65)
+        alpha = (tau - t0) / (t1 - t0)
+        carried, w0, w1 = np.zeros((3, self.N))
+        for i in range(self.N):
+            B = np.array([-np.sqrt(self.gamma(i, t1) / self.gamma(i, t)) * self.g2(i, t) / 2 for t in tau])
+            w0[i], w1[i] = simpson(B * (1 - alpha), x=tau), simpson(B * alpha, x=tau)
+            carried[i] = np.sqrt(self.gamma(i, t1) / self.gamma(i, t0)) * x[i]
+        r0 = self.residual(x, t0)
+        predicted = carried + (w0 + w1) * r0
+        return carried + w0 * r0 + w1 * self.residual(predicted, t1) if correct else predicted
+
+    def integrate(self, step, grid, x_max: Tensor, correct_last: bool) -> Tensor:
+        """From conjugate coordinates at ``grid[0]`` to those at ``grid[-1]``, through graph coordinates."""
+        times, rows = [q / self.kappa for q in grid], []
+        for x in x_max.numpy() @ self.U:
+            x = np.array([self.a(i, times[0]) * x[i] for i in range(self.N)])
+            for j in range(len(times) - 1):
+                x = step(x, times[j], times[j + 1], correct_last or j < len(times) - 2)
+            rows.append(self.U @ [x[i] / self.a(i, times[-1]) for i in range(self.N)])
+        return torch.from_numpy(np.array(rows))
 
 
 def random_graph(nodes: int = 5, seed: int = 0) -> Graph:

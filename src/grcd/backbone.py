@@ -11,6 +11,9 @@ coefficients, ``U^T (x w^T + 1 tau^T) = (U^T x) w^T + (U^T 1) tau^T``.
 
 Per signal and channel, the three filters then take five products of ``2 N^2`` operations (the plain way: fifteen),
 the mixes ``3 N`` times ``2 width``.
+
+Matrix units want multiples of eight, so ``U`` is padded with ghost nodes and ghost modes: rows and columns
+of zeros, through which nothing reaches the real ones.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .graph import Spectrum
+from .kernels import silu_norm
 
 
 class Block(nn.Module):
@@ -36,7 +40,7 @@ class Block(nn.Module):
 
     def forward(self, z: Tensor, U: Tensor, powers: Tensor) -> Tensor:  # (batch, modes, width) -> (batch, nodes, width)
         response = powers @ self.h  # (modes, width)
-        return self.norm(F.silu(self.mix(U @ (response * z))))
+        return silu_norm(self.mix(U @ (response * z)), self.norm.weight, self.norm.bias)
 
 
 class DenoiserGNN(nn.Module):
@@ -45,12 +49,13 @@ class DenoiserGNN(nn.Module):
     def __init__(self, spectrum: Spectrum, width: int = 128, blocks: int = 3, taps: int = 5, time_dim: int = 64):
         super().__init__()
         lam = torch.from_numpy(spectrum.scaled())
-        U = torch.from_numpy(spectrum.U)
+        self.nodes = len(lam)
+        U = F.pad(torch.from_numpy(spectrum.U), (0, -self.nodes % 8) * 2)  # ghosts
         frequencies = 2 * math.pi * 10 ** (-4 * torch.arange(time_dim // 2, dtype=torch.float64) / (time_dim // 2))
         for name, value in {
             "U": U,
             "ones": U.sum(0)[:, None],  # U^T 1
-            "powers": lam[:, None] ** torch.arange(taps + 1),  # lam_n^k
+            "powers": F.pad(lam, (0, -self.nodes % 8))[:, None] ** torch.arange(taps + 1),  # lam_n^k
             "frequencies": frequencies,
         }.items():
             self.register_buffer(name, value.float().contiguous(), persistent=False)  # comes from the graph
@@ -59,16 +64,15 @@ class DenoiserGNN(nn.Module):
         self.output = nn.Linear(width, 1)
 
     def embed(self, t: Tensor) -> Tensor:  # () or (batch, 1) -> (1 or batch, time_dim)
-        phase = t.float().reshape(-1, 1) * self.frequencies
+        phase = t.float().reshape(-1, 1) * self.frequencies.float()
         return torch.cat([phase.cos(), phase.sin()], dim=-1)
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:  # (batch, nodes), () or (batch, 1) -> (batch, nodes)
-        x = x.float()
-        weight = self.input.weight
-        tau = F.linear(self.embed(t), weight[:, 1:], self.input.bias)
-        z = (x @ self.U)[..., None] * weight[:, 0] + self.ones * tau[:, None, :]
+        x, weight = x.float(), self.input.weight
+        tau = F.linear(self.embed(t).to(weight.dtype), weight[:, 1:], self.input.bias)
+        z = (x.to(weight.dtype) @ self.U[: self.nodes])[..., None] * weight[:, 0] + self.ones * tau[:, None, :]
         first, *others = self.blocks
         h = first(z, self.U, self.powers)
         for block in others:
             h = block(self.U.T @ h, self.U, self.powers)
-        return self.output(h)[..., 0] + x
+        return self.output(h)[:, : self.nodes, 0].float() + x

@@ -40,14 +40,16 @@ class Config:
 
     @classmethod
     def make(cls, **settings) -> Config:
-        """From keywords or a file: values are converted to their type, unknown keys are named."""
-        kinds = {field.name: field.type for field in fields(cls)}
+        """From keywords or a file: unknown keys are named, and the known ones listed."""
+        known = [field.name for field in fields(cls)]
         for key in settings:
-            if key not in kinds:
-                raise unknown("setting", key, kinds)
-        return cls(**{key: _typed(key, kinds[key], value) for key, value in settings.items()})
+            if key not in known:
+                raise unknown("setting", key, known)
+        return cls(**settings)
 
     def __post_init__(self):
+        for field in fields(self):
+            object.__setattr__(self, field.name, _typed(field.name, field.type, getattr(self, field.name)))
         methods.find(self.method)
         for key, value in asdict(self).items():
             if key in ("method", "seed", "weight_decay"):
@@ -56,11 +58,11 @@ class Config:
                 raise InputError(f"{key} = {value}", "a value above zero", f"leave {key} at its default or raise it")
         if not self.t_min < self.t_max:
             raise InputError(f"t_min = {self.t_min}, t_max = {self.t_max}", "t_min < t_max", "swap or spread them")
-        if self.seed < 0 or self.weight_decay < 0:
+        if not 0 <= self.seed < 2**63 or self.weight_decay < 0:
             raise InputError(
                 f"seed = {self.seed}, weight_decay = {self.weight_decay}",
-                "neither below zero",
-                "raise the negative one",
+                "a seed from 0 to 2^63 - 1, and no negative weight_decay",
+                "change the one outside",
             )
         if not self.ema < 1 or self.time_dim % 2:
             raise InputError(
@@ -69,14 +71,16 @@ class Config:
 
 
 def _typed(key: str, kind: str, value):
-    convert = {"int": int, "float": float, "str": str}[kind]
+    """The value as its field's type, if that loses nothing: "128" and 128.0 are whole numbers, 1.5 and inf are not."""
     try:
+        if kind == "str":
+            return str(value)
         if isinstance(value, bool):
             raise ValueError
-        typed = convert(value)
-        exact = kind == "str" or (math.isfinite(float(value)) and (kind == "float" or typed == float(value)))
-    except (TypeError, ValueError):
-        exact = False
-    if not exact:
-        raise InputError(f"{key} = {value!r}", f"a finite {kind}", f"give {key} as {kind}")
-    return typed
+        typed = {"int": int, "float": float}[kind](value)
+        if not math.isfinite(typed) or (kind == "int" and not isinstance(value, str) and typed != value):
+            raise ValueError
+        return typed
+    except (TypeError, ValueError, OverflowError):
+        number = {"int": "a whole number", "float": "a finite number"}[kind]
+        raise InputError(f"{key} = {value!r}", number, f"give {key} as {number}") from None

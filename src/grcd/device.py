@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -31,19 +31,37 @@ def find(name: str = "auto") -> torch.device:
 
 
 @contextmanager
-def arithmetic() -> Iterator[None]:
-    """TF32 for the network's products on a GPU, and kernels that give the same bits every time.
+def arithmetic(precision: str = "highest") -> Iterator[None]:
+    """Kernels that give the same bits every time, and the precision of the network's float32 products on a GPU.
 
-    References, processes and solvers work in float64 and are not touched by it.
+    "highest" is float32 throughout, "high" TF32. References, processes and solvers work in float64 either way.
     """
     # Must be set before cuBLAS starts; harmless where it is set or started already.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    precision = torch.get_float32_matmul_precision()
-    deterministic = torch.are_deterministic_algorithms_enabled()
-    torch.set_float32_matmul_precision("high")
+    before = torch.get_float32_matmul_precision(), torch.are_deterministic_algorithms_enabled()
+    fill, torch.utils.deterministic.fill_uninitialized_memory = (
+        torch.utils.deterministic.fill_uninitialized_memory,
+        False,  # would write every buffer twice, for programs that read what they never wrote
+    )
+    torch.set_float32_matmul_precision(precision)
     torch.use_deterministic_algorithms(True)
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(precision)
-        torch.use_deterministic_algorithms(deterministic)
+        torch.set_float32_matmul_precision(before[0])
+        torch.use_deterministic_algorithms(before[1])
+        torch.utils.deterministic.fill_uninitialized_memory = fill
+
+
+def captured(work: Callable[[], None]) -> Callable[[], None]:
+    """``work`` as a CUDA graph: the same kernels on the same buffers, launched in one go."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):  # libraries set themselves up in the first calls, which may not be captured
+            work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph.replay

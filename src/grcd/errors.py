@@ -16,8 +16,9 @@ class InputError(ValueError):
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     """The error for a name that is in no table: lists the known ones and suggests the nearest."""
     known = list(known)
-    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.4)
-    do = f"did you mean {near[0]!r}?" if near else f"choose a known {kind}"
+    folded = {entry.casefold(): entry for entry in known}
+    near = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.4)
+    do = f"did you mean {folded[near[0]]!r}?" if near else f"choose a known {kind}"
     return InputError(f"{kind} {name!r}", f"one of {', '.join(known)}", do)
 
 

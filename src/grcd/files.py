@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 from .errors import InputError
 
@@ -30,6 +31,16 @@ def whole(path: str | Path) -> Iterator[Path]:
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
+
+
+@contextmanager
+def appending(path: Path) -> Iterator[TextIO]:
+    """A log to add to."""
+    try:
+        with path.open("a") as file:
+            yield file
+    except OSError as error:
+        raise _refused(path, error) from error
 
 
 def write_json(path: str | Path, value: dict) -> None:

@@ -17,6 +17,7 @@ inside each eigenspace (``Spectrum.average``), and then no result depends on the
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +27,7 @@ import scipy.sparse as sp
 
 from .errors import InputError, some, unknown
 
-DEGENERATE_GAP = 1e-8  # eigenvalues nearer than this belong to one eigenspace
+DEGENERATE_GAP = 1e-8  # eigenvalues nearer than this, relative to the largest, belong to one eigenspace
 SYMMETRIZERS = {
     "half-sum": lambda W: (W + W.T) / 2,  # the paper's
     "max": lambda W: W.maximum(W.T),
@@ -53,7 +54,7 @@ class Spectrum:
 
     @cached_property
     def eigenspaces(self) -> np.ndarray:  # (modes,) the number of the eigenspace each mode belongs to
-        return np.concatenate([[0], np.cumsum(np.diff(self.lam) > DEGENERATE_GAP)])
+        return np.concatenate([[0], np.cumsum(np.diff(self.scaled()) > DEGENERATE_GAP)])
 
     def average(self, values: np.ndarray) -> np.ndarray:
         """Replace per-mode values by their mean over each eigenspace: the part that no choice of basis changes."""
@@ -102,7 +103,7 @@ class Graph:
         W.setdiag(0.0)
         W.eliminate_zeros()
         W.sort_indices()
-        return cls(W, _checked_ids(node_ids, W.shape[0]), coords, origin)
+        return cls(W, _checked_ids(node_ids, W.shape[0]), _checked_coords(coords, W.shape[0]), origin)
 
     def __len__(self) -> int:
         return len(self.node_ids)
@@ -139,7 +140,7 @@ class Graph:
         W, digest = self.weights, hashlib.sha256()
         for part in (W.indptr.astype("<i8"), W.indices.astype("<i8"), W.data.astype("<f8")):
             digest.update(part.tobytes())
-        digest.update("\n".join(self.node_ids).encode())
+        digest.update(json.dumps(self.node_ids).encode())
         return digest.hexdigest()
 
     def permuted(self, order: Sequence[int]) -> Graph:
@@ -153,6 +154,8 @@ class Graph:
 
 def _checked_weights(adjacency) -> sp.csr_array:
     try:
+        if np.iscomplexobj(adjacency):
+            raise TypeError("complex numbers")
         W = sp.csr_array(adjacency, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
@@ -186,6 +189,17 @@ def _refuse_asymmetric(W: sp.csr_array) -> None:
             "a symmetric one",
             'symmetrise it, with symmetrize="half-sum" (the paper\'s) or symmetrize="max"',
         )
+
+
+def _checked_coords(coords, nodes: int) -> np.ndarray | None:
+    if coords is None:
+        return None
+    coords = np.asarray(coords, dtype=np.float64)
+    if coords.shape != (nodes, 2) or not np.isfinite(coords).all():
+        raise InputError(
+            f"coordinates of shape {coords.shape}", f"({nodes}, 2) finite numbers", "give each node two coordinates"
+        )
+    return coords
 
 
 def _checked_ids(node_ids: Sequence[str] | None, nodes: int) -> tuple[str, ...]:

@@ -19,8 +19,10 @@ def power(q_max: float, q_min: float, K: int, rho: float = 3.0) -> np.ndarray:  
     """The power law of eq. grid."""
     if not (np.isfinite(rho) and rho > 0):
         raise InputError(f"rho = {rho}", "a positive number", "use 3 (the paper's choice) or 1 (uniform in t)")
-    top, bottom = q_max ** (1 / rho), q_min ** (1 / rho)
-    return _with_exact_ends((top + np.arange(K + 1) / K * (bottom - top)) ** rho, q_max, q_min)
+    # Eq. grid with q_max^(1/rho) factored out and in logarithms, so that no rho over- or underflows.
+    share = np.arange(K + 1) / K * np.expm1(np.log(q_min / q_max) / rho)
+    with np.errstate(divide="ignore"):  # the last may round to zero; it is set exactly
+        return _with_exact_ends(q_max * np.exp(rho * np.log1p(share)), q_max, q_min)
 
 
 def log_snr(q_max: float, q_min: float, K: int) -> np.ndarray:  # (K + 1,)
@@ -39,7 +41,7 @@ def given(levels: Sequence[float]) -> np.ndarray:  # (K + 1,)
         or grid[-1] <= 0
     ):
         raise InputError(
-            f"the grid {np.array2string(grid, threshold=8, precision=4)}",
+            f"the grid {levels!r}",
             "two or more positive noise levels in descending order",
             "list them from the largest to the smallest, without repeats",
         )
@@ -55,6 +57,12 @@ def make(kind: str | Sequence[float], q_max: float, q_min: float, K: int, rho: f
                 f"a grid of {len(grid)} levels",
                 f"{K + 1} levels for this solver and budget",
                 f"give {K + 1} levels or change nfe",
+            )
+        if grid[0] > q_max * (1 + 1e-9) or grid[-1] < q_min * (1 - 1e-9):
+            raise InputError(
+                f"a grid from {grid[0]:g} to {grid[-1]:g}",
+                f"noise levels the network was trained on, {q_max:g} to {q_min:g}",
+                "stay inside that range",
             )
         return grid
     if kind == "power":

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 
 from . import device as devices
 from . import methods, score, solvers
 from .backbone import DenoiserGNN
 from .config import Config
 from .data.dataset import fingerprint
-from .errors import InputError
+from .errors import InputError, unknown
 from .graph import Graph
 from .normalizer import Normalizer, check_signals
 from .process import ConjugateProcess
 from .progress import bar
 from .reference import Gaussian, ledoit_wolf, scalar, spectral
 from .run import Run, read
-from .streams import stream
-from .training import Outcome, train
+from .streams import Stream
+from .training import train
 
 BATCH_ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 25}  # activations (signals x nodes x width) sampled at a time
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 class GRCD:
@@ -36,36 +39,41 @@ class GRCD:
 
     def __init__(self, graph: Graph, method: str = "grcd", seed: int = 0, device: str = "auto", **settings):
         self.graph = graph if isinstance(graph, Graph) else Graph.from_adjacency(graph)
-        self.config = Config.make(method=method, seed=seed, **settings)
+        self.config = c = Config.make(method=method, seed=seed, **settings)
         self.method = methods.find(method)
         self.device = devices.find(device)
-        c = self.config
         self.process = ConjugateProcess.on(
             self.graph.spectrum, c.delta, kappa=c.kappa, sigma=c.sigma, t_min=c.t_min, t_max=c.t_max
         ).to(self.device)
         self.normalizer: Normalizer | None = None
         self.reference: Gaussian | None = None
         self.network: DenoiserGNN | None = None
-        self.result: dict = {}
+        self.result: dict = {}  # how training went
+        self._facts: dict = {}  # what a run folder says of it
+        self._replay: tuple = ()  # the last captured sampler, and what it was captured for
 
     # -- training --------------------------------------------------------------------------------------------------
 
-    def fit(self, train, val=None, run: str | Path | None = None, force: bool = False, name: str = "signals") -> GRCD:
-        """Fit the reference and train the network on signals (samples, nodes) in their own units.
+    def fit(
+        self, train, val=None, run: str | Path | None = None, force: bool = False, name: str = "signals"
+    ) -> GRCD:  # signals (samples, nodes) in their own units
+        """Fit the reference and train the network.
 
         Without ``val`` the last tenth of ``train`` validates. With ``run`` the training lives in that folder: it can be
         interrupted anywhere, and the same call goes on where it was.
         """
         x_train, x_val = self._checked(train, val)
-        self.normalizer = Normalizer.fit(x_train, self.graph)
-        manifest = self._manifest(x_train, x_val, name)
-        folder = None if run is None else Run(run, manifest, force)
+        normalizer = Normalizer.fit(x_train, self.graph)
+        facts = self._described(x_train, x_val, normalizer, name)
+        folder = None if run is None else Run(run, facts, force)
         if folder is not None and folder.finished:
-            return self._restore(*read(folder.path))
-        with devices.arithmetic():
-            outcome = self._train(x_train, x_val, folder)
+            return self._restored(folder.path, *read(folder.path))
+        z_train, z_val = normalizer.apply(x_train), normalizer.apply(x_val)
+        reference = spectral(ledoit_wolf(z_train, self.config.eps_ref), self.graph.spectrum).to(self.device)
+        outcome = self._trained(reference, z_train, z_val, folder)
+        self._replay = ()
+        self.normalizer, self.reference, self._facts = normalizer, reference, facts
         self.network, self.result = outcome.network.eval(), outcome.summary
-        self._facts = manifest
         if folder is not None:
             folder.finish(self._tensors(), self.result)
         return self
@@ -78,20 +86,19 @@ class GRCD:
             check_signals(x_train, self.graph, "training signals left after a tenth was kept for validation")
         return x_train, check_signals(val, self.graph, "validation signals", least=1)
 
-    def _train(self, x_train: np.ndarray, x_val: np.ndarray, folder: Run | None) -> Outcome:
-        z_train, z_val = (self.normalizer.apply(x) for x in (x_train, x_val))
-        self.reference = spectral(ledoit_wolf(z_train, self.config.eps_ref), self.graph.spectrum).to(self.device)
+    def _trained(self, reference: Gaussian, z_train: np.ndarray, z_val: np.ndarray, folder: Run | None):
         hooks = {} if folder is None else {"log": folder.log, "resume": folder.resume}
         on_device = (torch.from_numpy(z).to(self.device) for z in (z_train, z_val))
-        return train(self._score(), self.reference, self._network(), *on_device, self.config, **hooks)
+        with devices.arithmetic("high"):
+            return train(self._score(reference), reference, self._network(), *on_device, self.config, **hooks)
 
-    def _score(self) -> score.Epsilon:
-        return score.make(self.method.parameterisation, self.process, self.reference)
+    def _score(self, reference: Gaussian) -> score.Epsilon:
+        return score.make(self.method.parameterisation, self.process, reference)
 
     def _network(self) -> DenoiserGNN:
         c = self.config
         with torch.random.fork_rng(devices=[]):  # initial weights depend on the seed alone, and nothing on them
-            torch.manual_seed(c.seed)
+            torch.default_generator.manual_seed(c.seed)
             return DenoiserGNN(self.graph.spectrum, c.width, c.blocks, c.taps, c.time_dim).to(self.device)
 
     # -- sampling --------------------------------------------------------------------------------------------------
@@ -105,28 +112,57 @@ class GRCD:
         rho: float | None = None,
         grid: str | Sequence[float] = "power",
         batch: int | None = None,
+        precision: str = "float32",
     ) -> np.ndarray:  # (n, nodes)
         """New signals, in the units of the training signals, with ``nfe`` network evaluations each.
 
         Solver and ``rho`` default to the method's. The first ``k`` signals of a seed are the same for every ``n``.
+        ``precision`` is the network's: "bfloat16" is faster on a GPU.
         """
         self._refuse_unfitted()
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise InputError(f"n = {n!r}", "a whole number of signals from 1 up", "try 1000")
+        batch = self._batch() if batch is None else batch
+        _refuse_uncountable(n=n, batch=batch)
         solver = self.method.solver if solver is None else solver
-        rho = self.method.rho if rho is None else rho
-        terminal = scalar(self.reference) if self.method.terminal == "scalar" else self.reference
-        eps_hat = self._score().eps_hat(self.network)
-        noise = torch.from_numpy(stream(seed, "terminal").standard_normal((n, len(self.graph))))
+        levels = solvers.levels(solver, nfe, self.process, grid, self.method.rho if rho is None else rho)
         parts, done = [], 0
         with devices.arithmetic(), torch.inference_mode(), bar("sampling", n, rate="signals") as advance:
-            for part in noise.split(batch or self._batch()):
-                x_max = terminal.draw(part.to(self.device), self.process.q_max)
-                x = solvers.solve(solver, eps_hat, x_max, nfe, self.process, self.reference, grid, rho)
-                parts.append(self.process.to_graph(x, self.process.q_min))
+            noise = Stream(seed, "terminal", self.device).normal(0, n * len(self.graph)).view(n, -1)
+            for part in noise.split(batch):
+                parts.append(self._sampler(part, solver, nfe, tuple(levels), precision)(part))
                 done += len(part)
                 advance(done, "")
-        return self.normalizer.undo(torch.cat(parts).cpu().numpy())
+            return self.normalizer.undo(torch.cat(parts).cpu().numpy())
+
+    def _sampler(self, noise: Tensor, *choices) -> Callable[[Tensor], Tensor]:
+        """From terminal noise to z-scored signals; on CUDA a captured graph, made once for a batch size and choices."""
+        if self.device.type != "cuda":
+            return lambda noise: self._generated(noise, *choices)
+        key = (len(noise), *choices)
+        if not self._replay or self._replay[0] != key:
+            source, sink = torch.empty_like(noise), torch.empty_like(noise)
+            self._replay = ()  # lets go of the last one's memory first
+            replay = devices.captured(lambda: sink.copy_(self._generated(source, *choices)))
+            self._replay = (key, source, sink, replay)
+        _, source, sink, replay = self._replay
+
+        def sampled(noise: Tensor) -> Tensor:
+            source.copy_(noise)
+            replay()
+            return sink.clone()
+
+        return sampled
+
+    def _generated(self, noise: Tensor, solver: str, nfe: int, levels: tuple[float, ...], precision: str) -> Tensor:
+        """Terminal draw, probability flow, and back to graph coordinates (section 3)."""
+        terminal = scalar(self.reference) if self.method.terminal == "scalar" else self.reference
+        eps_hat = self._score(self.reference).eps_hat(self._cast(precision))
+        x = solvers.solve(solver, eps_hat, terminal.draw(noise, levels[0]), nfe, self.process, self.reference, levels)
+        return self.process.to_graph(x, levels[-1])
+
+    def _cast(self, precision: str) -> DenoiserGNN:
+        if precision not in PRECISIONS:
+            raise unknown("precision", precision, PRECISIONS)
+        return self.network if precision == "float32" else copy.deepcopy(self.network).to(PRECISIONS[precision])
 
     def _batch(self) -> int:
         return max(1, BATCH_ENTRIES[self.device.type] // (len(self.graph) * self.config.width))
@@ -144,30 +180,38 @@ class GRCD:
         if not folder.finished:
             folder.finish(self._tensors(), self.result)
 
-    def _manifest(self, x_train: np.ndarray, x_val: np.ndarray, name: str) -> dict:
+    def _described(self, x_train: np.ndarray, x_val: np.ndarray, normalizer: Normalizer, name: str) -> dict:
         return {
             "config": asdict(self.config),
             "data": {"name": name, "train": len(x_train), "val": len(x_val), "hash": fingerprint(x_train, x_val)},
             "graph": {"nodes": len(self.graph), "hash": self.graph.hash, "origin": self.graph.origin},
             "node_ids": list(self.graph.node_ids),
-            "normalizer": {"mean": self.normalizer.mean.tolist(), "std": self.normalizer.std.tolist()},
+            "normalizer": {"mean": normalizer.mean.tolist(), "std": normalizer.std.tolist()},
         }
 
-    def _tensors(self) -> dict[str, torch.Tensor]:
+    def _tensors(self) -> dict[str, Tensor]:
         W = self.graph.weights
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         tensors |= {f"graph.{part}": torch.from_numpy(getattr(W, part)) for part in ("indptr", "indices", "data")}
         if self.graph.coords is not None:
-            tensors["graph.coords"] = torch.from_numpy(np.asarray(self.graph.coords, dtype=np.float64))
+            tensors["graph.coords"] = torch.from_numpy(self.graph.coords)
         return tensors | {"reference.v": self.reference.v}
 
-    def _restore(self, manifest: dict, tensors: dict[str, torch.Tensor]) -> GRCD:
-        n = manifest["normalizer"]
-        self.normalizer = Normalizer(np.array(n["mean"]), np.array(n["std"]))
-        self.reference = Gaussian(tensors["reference.v"], self.process.U.cpu()).to(self.device)
-        network = self._network().requires_grad_(False)
-        network.load_state_dict({k.removeprefix("network."): v for k, v in tensors.items() if k.startswith("network.")})
-        self.network, self.result, self._facts = network.eval(), manifest["result"], manifest
+    def _restored(self, path: Path, manifest: dict, tensors: dict[str, Tensor]) -> GRCD:
+        """Take over what a finished run holds, once it is known to fit together."""
+        try:
+            normalizer = Normalizer(*(np.array(manifest["normalizer"][part]) for part in ("mean", "std")))
+            v, network = tensors["reference.v"], self._network().requires_grad_(False)
+            if {len(normalizer.mean), len(normalizer.std), len(v)} != {len(self.graph)}:
+                raise ValueError("normaliser, reference and graph have different sizes")
+            weights = {k.removeprefix("network."): t for k, t in tensors.items() if k.startswith("network.")}
+            network.load_state_dict(weights)
+            result = manifest["result"]
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise _unfit(path, error) from None
+        self._replay = ()
+        self.normalizer, self.reference = normalizer, Gaussian(v.to(self.device), self.process.U)
+        self.network, self.result, self._facts = network.eval(), result, manifest
         return self
 
 
@@ -178,16 +222,23 @@ def load(path: str | Path, device: str = "auto") -> GRCD:
         data, indices, indptr = (tensors[f"graph.{part}"].numpy() for part in ("data", "indices", "indptr"))
         nodes = len(manifest["node_ids"])
         coords = tensors["graph.coords"].numpy() if "graph.coords" in tensors else None
-        graph = Graph(
-            sp.csr_array((data, indices, indptr), shape=(nodes, nodes)),
-            tuple(manifest["node_ids"]),
-            coords,
-            manifest["graph"]["origin"],
-        )
-        return GRCD(graph, device=device, **manifest["config"])._restore(manifest, tensors)
-    except InputError:
-        raise
+        W = sp.csr_array((data, indices, indptr), shape=(nodes, nodes))
+        graph = Graph(W, tuple(manifest["node_ids"]), coords, manifest["graph"]["origin"])
+        if graph.hash != manifest["graph"]["hash"]:
+            raise ValueError("another graph than the run was trained on")
+        config = Config.make(**manifest["config"])
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise InputError(
-            f"{path}, whose files do not fit together ({error})", "a whole run folder", "train again with --force"
-        ) from None
+        raise _unfit(path, error) from None
+    return GRCD(graph, device=device, **asdict(config))._restored(Path(path), manifest, tensors)
+
+
+def _unfit(path: str | Path, error: Exception) -> InputError:
+    return InputError(
+        f"{path}, whose files do not fit together ({error})", "a whole run folder", "train again with --force"
+    )
+
+
+def _refuse_uncountable(**numbers) -> None:
+    for key, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise InputError(f"{key} = {value!r}", "a whole number of signals from 1 up", "try 1000")

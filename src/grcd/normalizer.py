@@ -19,8 +19,11 @@ class Normalizer:
 
     @classmethod
     def fit(cls, train: np.ndarray, graph: Graph) -> Normalizer:
-        mean, std = train.mean(axis=0), train.std(axis=0)
+        with np.errstate(over="ignore"):
+            mean, std = train.mean(axis=0), train.std(axis=0)
         # Against the size of the readings: a node stuck at 0.1 has a spread of rounding, not of zero.
+        if not np.isfinite(std).all():
+            raise InputError("training signals too large to average", "values below about 1e150", "rescale the signals")
         constant = std <= 1e-12 * np.maximum(np.abs(train).max(axis=0), 1e-300)
         if constant.any():
             names = [graph.node_ids[i] for i in np.flatnonzero(constant)]

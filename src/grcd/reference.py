@@ -124,7 +124,7 @@ def gmrf(spectrum: Spectrum, delta: float = 0.05, sigma: float = 1.0) -> Gaussia
 
 def off_diagonal_energy(covariance: np.ndarray, reference: Gaussian) -> float:
     """The share ``|Sigma - Sigma_ref|_F / |Sigma|_F`` of the covariance that the reference discards (appendix A.2)."""
-    kept = reference.covariance().numpy()
+    kept = reference.covariance().cpu().numpy()
     return float(np.linalg.norm(covariance - kept) / np.linalg.norm(covariance))
 
 

@@ -24,12 +24,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from .errors import InputError, some
-from .files import make_folder, whole, write_json
+from .files import appending, make_folder, whole, write_json
 from .training import State
 
 FORMAT = 1  # of the folder; a reader refuses anything newer
 MANIFEST, MODEL, METRICS, CHECKPOINT = "run.json", "model.safetensors", "metrics.jsonl", "checkpoint.safetensors"
-IDENTITY = ("config", "data", "graph")  # what has to agree for a run to go on
 
 
 class Run:
@@ -37,26 +36,30 @@ class Run:
 
     def __init__(self, path: str | Path, manifest: dict, force: bool = False):
         self.path = Path(path)
-        if force and (self.path / MANIFEST).exists():
+        found = (self.path / MANIFEST).exists()
+        if found and force:
             _clear(self.path)
-        if (self.path / MANIFEST).exists():
+        elif found:
             self.manifest = read_manifest(self.path)
             self._refuse_another(manifest)
-        elif self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            return  # to go on where it was
+        elif self.path.exists() and (not self.path.is_dir() or any(not _temporary(p) for p in self.path.iterdir())):
             raise InputError(
                 f"{self.path}, which exists and is no run", "a new folder or a run", "choose another --out"
             )
-        else:
-            make_folder(self.path)
-            self.manifest = {"format": FORMAT, "status": "training", **manifest, "versions": versions()}
-            write_json(self.path / MANIFEST, self.manifest)
+        make_folder(self.path)
+        for left in filter(_temporary, self.path.iterdir()):
+            left.unlink()
+        self.manifest = {"format": FORMAT, **manifest, "status": "training", "versions": versions()}
+        self.manifest.pop("result", None)
+        write_json(self.path / MANIFEST, self.manifest)
 
     @property
     def finished(self) -> bool:
         return self.manifest["status"] == "finished"
 
     def _refuse_another(self, manifest: dict) -> None:
-        there, here = (_flat({key: m.get(key, {}) for key in IDENTITY}) for m in (self.manifest, manifest))
+        there, here = _identity(self.manifest), _identity(manifest)
         keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
         if keys:
             listed = "; ".join(f"{key} is {there.get(key)} there and {here.get(key)} here" for key in keys)
@@ -70,11 +73,11 @@ class Run:
 
     def log(self, state: State, record: dict) -> None:
         """Note a validation and keep the whole state. The log goes first: what is too long can be cut back."""
-        with (self.path / METRICS).open("a") as file:
+        with appending(self.path / METRICS) as file:
             file.write(json.dumps({**record, "seconds": round(state.seconds, 1)}) + "\n")
         scalars = {"update": state.update, "seconds": state.seconds, "plateau": state.plateau.to_dict()}
         with whole(self.path / CHECKPOINT) as temporary:
-            save_file(_on_host(state.tensors()), temporary, {"state": json.dumps(scalars)})
+            _save(_on_host(state.tensors()), temporary, {"state": json.dumps(scalars)})
 
     def resume(self, state: State) -> None:
         """Restore the last checkpoint, if there is one, and cut the log back to it."""
@@ -91,7 +94,7 @@ class Run:
     def finish(self, tensors: dict[str, Tensor], result: dict) -> None:
         """The model, then the word that it is there, then the checkpoint may go."""
         with whole(self.path / MODEL) as temporary:
-            save_file(_on_host(tensors), temporary)
+            _save(_on_host(tensors), temporary)
         self.manifest |= {"status": "finished", "result": result}
         write_json(self.path / MANIFEST, self.manifest)
         (self.path / CHECKPOINT).unlink(missing_ok=True)
@@ -117,8 +120,10 @@ def read_manifest(path: Path) -> dict:
         raise InputError(f"{path}, which is not a run folder (no {MANIFEST})", "a folder made by grcd train", do)
     try:
         manifest = json.loads((path / MANIFEST).read_text())
-        number, _, _, _ = (manifest[key] for key in ("format", "status", "config", "graph"))
-    except (ValueError, KeyError, TypeError) as error:
+        number = int(manifest["format"])
+        if number <= FORMAT:
+            _ = manifest["status"], manifest["config"], manifest["graph"]
+    except (ValueError, KeyError, TypeError, OSError) as error:
         raise _damaged(path / MANIFEST, error) from None
     if number > FORMAT:
         raise InputError(
@@ -153,6 +158,18 @@ def versions() -> dict[str, str]:
     return found
 
 
+def _save(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
+    try:
+        save_file(tensors, path, metadata)
+    except SafetensorError as error:  # how safetensors says that a disk is full
+        raise OSError(str(error)) from error
+
+
+def _temporary(path: Path) -> bool:
+    """What files.whole leaves when it is killed."""
+    return any(path.name.startswith(f".{name}.") for name in (MANIFEST, MODEL, METRICS, CHECKPOINT))
+
+
 def _damaged(path: Path, why: object) -> InputError:
     return InputError(f"{path}, which is damaged or missing ({why})", "a whole file", "train again with --force")
 
@@ -165,10 +182,10 @@ def _clear(path: Path) -> None:
         shutil.rmtree(path)
 
 
-def _flat(value, prefix: str = "") -> dict:
-    if not isinstance(value, dict):
-        return {prefix: value}
-    return {k: v for key, part in value.items() for k, v in _flat(part, f"{prefix}.{key}".strip(".")).items()}
+def _identity(manifest: dict) -> dict:
+    """What has to agree for a run to go on; names and places of files do not."""
+    hashes = {what: manifest.get(what, {}).get("hash", "")[:12] for what in ("data", "graph")}
+    return {**manifest["config"], **hashes}
 
 
 def _lines(path: Path) -> list[dict]:

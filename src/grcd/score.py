@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from .errors import unknown
 from .process import ConjugateProcess
 from .reference import Gaussian
 
@@ -41,7 +42,11 @@ class Epsilon:
 
     def output(self, network: nn.Module, x: Tensor, q) -> Tensor:
         """``f_theta``, from the signal in graph coordinates and the time."""
-        t = torch.as_tensor(self.process.t(q), dtype=x.dtype, device=x.device)
+        t = self.process.t(q)
+        if not isinstance(t, Tensor):
+            t = torch.full(
+                (), t, dtype=x.dtype, device=x.device
+            )  # made on the device: a copy from the host could not be captured
         return network(self.process.to_graph(x, q), t).to(x.dtype)
 
     def eps_hat(self, network: nn.Module) -> Callable[[Tensor, float], Tensor]:
@@ -68,4 +73,6 @@ PARAMETERISATIONS = ("residual", "epsilon")
 
 
 def make(name: str, process: ConjugateProcess, reference: Gaussian) -> Epsilon:
+    if name not in PARAMETERISATIONS:
+        raise unknown("parameterisation", name, PARAMETERISATIONS)
     return Residual(process, reference) if name == "residual" else Epsilon(process)

@@ -7,7 +7,7 @@ for the multistep ones.
 
 **Exponential** (ours). Split ``eps_hat = q (Sigma + q^2 I)^-1 x~ + f``. The first part has the exact propagator
 ``phi``; with ``f`` linear in ``q`` over a step, variation of constants leaves two elementary integrals per eigenmode
-(``s = sqrt(v + q^2)``), here in a form without cancellation:
+(``s = sqrt(v + q^2)``), written without cancellation:
 
     J0 = int s1/s dq   = s1 asinh((q1^2 - q0^2) / (q1 s0 + q0 s1))
     J1 = int s1 q/s dq = s1 (s1 - s0) = s1 (q1^2 - q0^2) / (s1 + s0)
@@ -21,7 +21,7 @@ for the multistep ones.
 **DPM-Solver++ multistep.** Exponential in ``l = -log q`` for the data prediction ``D = x~ - q eps_hat``, which is
 extrapolated through the last two (2M) or three (3M) evaluations. 3M starts with one first-order and one second-order
 step; the first alone leaves an error of second order, so its global order is 2. From exact starting values
-(``history``) it is 3.
+(``history``) it is 3. (Widespread code for 3M halves the second difference; that term is then wrong at second order.)
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ def exponential(
 ) -> Tensor:
     """Exact in the reference, ``f`` linear in ``q`` over a step."""
 
-    def weights(q0: float, q1: float) -> tuple[Tensor, Tensor]:
-        return exponential_weights(reference.v, q0, q1)
+    def weights(q0: float, q1: float) -> tuple[Tensor, Tensor, Tensor]:
+        w0, w1 = exponential_weights(reference.v, q0, q1)
+        return w0 + w1, w0, w1
 
     return _exponential(eps_hat, grid, x_max, reference, weights, correct_last)
 
@@ -109,9 +110,10 @@ def exponential_paper(
             "use the solver 'exponential', which takes any Gaussian reference",
         )
 
-    def weights(q0: float, q1: float) -> tuple[Tensor, Tensor]:
+    def weights(q0: float, q1: float) -> tuple[Tensor, Tensor, Tensor]:
         W0, W1 = simpson_weights(reference, process, q0, q1)
-        return -W0 / process.eta(q0), -W1 / process.eta(q1)  # so that they multiply f and not r = -f/eta
+        eta0, eta1 = process.eta(q0), process.eta(q1)  # to multiply f, and not r = -f/eta
+        return -(W0 + W1) / eta0, -W0 / eta0, -W1 / eta1
 
     return _exponential(eps_hat, grid, x_max, reference, weights, correct_last)
 
@@ -152,14 +154,16 @@ def _steps(grid: Sequence[float], correct_last: bool):
 
 
 def _exponential(eps_hat, grid, x_max, reference, weights, correct_last) -> Tensor:
+    """``weights(q0, q1)`` are those of ``f0`` in the predictor, and of ``f0`` and ``f1`` in the corrector."""
+
     def f(z: Tensor, q: float) -> Tensor:
         return reference.modes(eps_hat(reference.nodes(z), q)) - q / reference.variance(q) * z
 
     z = reference.modes(x_max)
     for q0, q1, correct in _steps(grid, correct_last):
-        w0, w1 = weights(q0, q1)
+        w, w0, w1 = weights(q0, q1)
         f0, carried = f(z, q0), reference.phi(q1, q0) * z
-        predicted = carried + (w0 + w1) * f0
+        predicted = carried + w * f0
         z = carried + w0 * f0 + w1 * f(predicted, q1) if correct else predicted
     return reference.nodes(z)
 
@@ -173,7 +177,7 @@ def _multistep(eps_hat, grid, x_max, order, history) -> Tensor:
 
 
 def _extrapolated(past: list[tuple[float, Tensor]], h: float) -> Tensor:
-    """``int_0^h exp(s - h) D(l + s) ds`` with ``D`` extrapolated through ``past``, as DPM-Solver++ does it."""
+    """``int_0^h exp(s - h) D(l + s) ds`` with ``D`` extrapolated through ``past``."""
     phi1 = -math.expm1(-h)
     (l0, D0), *older = past[::-1]
     if not older:
@@ -226,6 +230,15 @@ class Counted:
         return self.eps_hat(x, q)
 
 
+def levels(
+    name: str, nfe: int, process: ConjugateProcess, grid: str | Sequence[float] = "power", rho: float = 3.0
+) -> np.ndarray:  # (K + 1,)
+    """The noise levels that a budget of ``nfe`` evaluations buys with this solver."""
+    if isinstance(nfe, bool) or not isinstance(nfe, int | np.integer) or nfe < 1:
+        raise InputError(f"nfe = {nfe!r}", "a whole number of network evaluations from 1 up", "try 4")
+    return grids.make(grid, process.q_max, process.q_min, -(-nfe // find(name).evaluations), rho)
+
+
 def solve(
     name: str,
     eps_hat: EpsHat,
@@ -236,16 +249,11 @@ def solve(
     grid: str | Sequence[float] = "power",
     rho: float = 3.0,
 ) -> Tensor:
-    """Integrate from ``q_max`` to ``q_min`` with exactly ``nfe`` evaluations of ``eps_hat``."""
-    solver = find(name)
-    if isinstance(nfe, bool) or not isinstance(nfe, int | np.integer) or nfe < 1:
-        raise InputError(f"nfe = {nfe!r}", "a whole number of network evaluations from 1 up", "try 4")
-    K = -(-nfe // solver.evaluations)
-    levels = grids.make(grid, process.q_max, process.q_min, K, rho)
+    """Integrate along a grid, from ``q_max`` to ``q_min``, with exactly ``nfe`` evaluations of ``eps_hat``."""
+    solver, counted, grid = find(name), Counted(eps_hat), levels(name, nfe, process, grid, rho)
     settings = {need: {"process": process, "reference": reference}[need] for need in solver.needs}
     if solver.evaluations == 2:
         settings["correct_last"] = nfe % 2 == 0
-    counted = Counted(eps_hat)
-    x = solver.function(counted, levels, x_max, **settings)
+    x = solver.function(counted, grid, x_max, **settings)
     assert counted.nfe == nfe, f"{name} spent {counted.nfe} evaluations of {nfe}"
     return x

@@ -2,28 +2,29 @@
 
 What an update draws (batch, noise, times) is keyed by the seed and the number of the update, so a run that was
 interrupted goes on as if it had not been, and all methods with one seed see the same draws. On CUDA the whole update is
-captured once in a graph and replayed; the draws are made on the host, one chunk ahead.
+captured once in a graph and replayed.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from .config import Config
+from .device import captured
+from .errors import InputError
 from .progress import bar
 from .reference import Gaussian
 from .score import Epsilon
 from .stopping import Plateau
-from .streams import stream
+from .streams import Stream
 
-CHUNK = 25  # updates whose draws are made together, one chunk ahead
+CHUNK = 16  # updates whose draws are made together
 VALIDATION_DRAWS = 1024  # at least; small validation splits are used several times, with other noise
 
 
@@ -63,25 +64,20 @@ class State:
                 here.copy_(tensors[name])
 
 
-def draws(config: Config, samples: int, nodes: int, start: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def draws(
+    config: Config, samples: int, nodes: int, start: int, device: torch.device | str = "cpu"
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """What each update draws, from update ``start`` on: (batch indices, noise, uniform numbers for the times)."""
-
-    def chunk(first: int) -> list[tuple[Tensor, Tensor, Tensor]]:
-        return [_draw(config, samples, nodes, update) for update in range(first, first + CHUNK)]
-
-    with ThreadPoolExecutor(1) as pool:
-        ahead = pool.submit(chunk, start)
-        while True:
-            ready, start = ahead.result(), start + CHUNK
-            ahead = pool.submit(chunk, start)
-            yield from ready
-
-
-def _draw(config: Config, samples: int, nodes: int, update: int) -> tuple[Tensor, Tensor, Tensor]:
-    index = stream(config.seed, "batch", update).integers(0, samples, config.batch)
-    noise = stream(config.seed, "noise", update).standard_normal((config.batch, nodes), dtype=np.float32)
-    u = stream(config.seed, "time", update).random((config.batch, 1))
-    return torch.from_numpy(index), torch.from_numpy(noise), torch.from_numpy(u)
+    batch, time, noise = (Stream(config.seed, purpose, device) for purpose in ("batch", "time", "noise"))
+    while True:
+        chunk = range(start, start + CHUNK)
+        yield from zip(
+            batch.integers(chunk, config.batch, samples),
+            noise.normal(chunk, config.batch * nodes).unflatten(-1, (config.batch, nodes)),
+            time.uniform(chunk, config.batch).unsqueeze(-1),
+            strict=True,
+        )
+        start += CHUNK
 
 
 class Update:
@@ -91,20 +87,20 @@ class Update:
         self.state, self.score, self.x_train, self.config = state, score, x_train, config
         device = x_train.device
         self.index = torch.zeros(config.batch, dtype=torch.int64, device=device)
-        self.noise = torch.zeros(config.batch, x_train.shape[1], device=device)
+        self.noise = torch.zeros(config.batch, x_train.shape[1], dtype=torch.float64, device=device)
         self.u = torch.zeros(config.batch, 1, dtype=torch.float64, device=device)
         self.total = torch.zeros((), dtype=torch.float64, device=device)  # training loss since it was last read
         self.replay = self._captured() if device.type == "cuda" else self._step
 
     def __call__(self, index: Tensor, noise: Tensor, u: Tensor) -> None:
         for buffer, value in ((self.index, index), (self.noise, noise), (self.u, u)):
-            buffer.copy_(value, non_blocking=True)
+            buffer.copy_(value)
         self.replay()
 
     def _step(self) -> None:
         state, config = self.state, self.config
         q = self.score.process.training_level(self.u)
-        loss = self.score.losses(state.network, self.x_train[self.index], self.noise.double(), q).mean()
+        loss = self.score.losses(state.network, self.x_train[self.index], self.noise, q).mean()
         state.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(state.parameters, config.clip)
@@ -115,18 +111,10 @@ class Update:
 
     def _captured(self) -> Callable[[], None]:
         before = {name: tensor.clone() for name, tensor in self.state.tensors().items()}
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):  # libraries set themselves up in the first calls, which may not be captured
-                self._step()
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._step()
+        replay = captured(self._step)
         self.state.restore(before)
         self.total.zero_()
-        return graph.replay
+        return replay
 
 
 class Validation:
@@ -136,11 +124,11 @@ class Validation:
         self.score, self.config = score, config
         repeats = -(-VALIDATION_DRAWS // len(x_val))
         self.x = x_val.repeat(repeats, 1)
-        n, rng = len(self.x), stream(config.seed, "validation")
-        self.noise = torch.from_numpy(rng.standard_normal(self.x.shape)).to(x_val.device)
+        n, random = len(self.x), Stream(config.seed, "validation", x_val.device)
+        self.noise = random.normal(0, self.x.numel()).view_as(self.x)
         # Stratified: every stretch of the time axis is looked at, in random order over the signals.
-        u = (rng.permutation(n) + rng.random(n)) / n
-        self.q = torch.from_numpy(score.process.training_level(u)[:, None]).to(x_val.device)
+        u = (random.uniform(1, n).argsort() + random.uniform(2, n)) / n
+        self.q = score.process.training_level(u)[:, None]
 
     @torch.no_grad()
     def __call__(self, network: nn.Module) -> float:
@@ -184,7 +172,7 @@ def train(
     update = Update(state, score, x_train, config)
     resume(state)
     began, every, note = time.monotonic() - state.seconds, config.validate_every, ""
-    drawn = draws(config, *x_train.shape, start=state.update)
+    drawn = draws(config, *x_train.shape, state.update, x_train.device)
     with bar("training", config.max_updates, rate="updates") as advance:
         while not state.plateau.reached and state.update < config.max_updates:
             update(*next(drawn))
@@ -192,6 +180,12 @@ def train(
             advance(state.update, note)
             if state.update % every == 0 or state.update == config.max_updates:
                 loss = validation(state.ema)
+                if not math.isfinite(loss):
+                    raise InputError(
+                        f"a validation error of {loss} at update {state.update}: training diverged",
+                        "a finite one",
+                        "lower the learning rate (lr), and look for wild values in the signals",
+                    )
                 if state.plateau.observe(loss, state.update):
                     state.best.load_state_dict(state.ema.state_dict())
                 state.seconds = time.monotonic() - began

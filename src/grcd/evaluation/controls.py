@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 
 from .. import reference
 from ..data import Dataset
 from ..reference import Gaussian
-from ..streams import stream
+from ..streams import Stream
 
 
 def controls(data: Dataset) -> dict[str, Gaussian]:
@@ -25,5 +24,5 @@ def controls(data: Dataset) -> dict[str, Gaussian]:
 
 def draw(control: Gaussian, data: Dataset, n: int, seed: int) -> np.ndarray:  # (n, nodes), in the data's units
     """Signals from a control. All controls of one seed share their noise."""
-    noise = torch.from_numpy(stream(seed, "control").standard_normal((n, len(data.graph))))
+    noise = Stream(seed, "control").normal(0, n * len(data.graph)).view(n, -1)
     return data.normalizer.undo(control.draw(noise).numpy())

@@ -25,6 +25,7 @@ def mmd2(x: Tensor, y: Tensor) -> float:
     bandwidth = median_distance(torch.cat([x, y]))
     if bandwidth == 0.0:  # all values of both samples are one number
         return 0.0
+    x, y = x - x[0], y - x[0]  # distances are what counts: a common offset would cost digits
     widest = bandwidth * MULTIPLIERS[-1]
     n, m, five = len(x), len(y), len(MULTIPLIERS)
     xx = (kernel_sum(x, x, widest) - five * n) / (n * (n - 1))  # the diagonal holds ones
@@ -69,10 +70,12 @@ def _pairs_within(v: np.ndarray, radius: float) -> int:
 
 def _kth_distance(v: np.ndarray, k: int) -> float:
     """The ``k``-th smallest pairwise distance (from 0): bisection until few pairs are left, which are then sorted."""
-    low, high = -1.0, float(v[-1] - v[0])
+    low, high = -1.0, 2 * float(v[-1] - v[0])  # v[0] + (v[-1] - v[0]) may round below v[-1]
     while _pairs_within(v, high) - _pairs_within(v, low) > 4 * len(v) and low < (low + high) / 2 < high:
         middle = (low + high) / 2
         low, high = (middle, high) if _pairs_within(v, middle) <= k else (low, middle)
+    if not low < (low + high) / 2 < high:  # nothing lies between: all that is left are ties
+        return high
     start, stop = _within(v, low), _within(v, high)
     left = np.repeat(np.arange(len(v)), stop - start)
     first = np.cumsum(stop - start) - (stop - start)

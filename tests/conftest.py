@@ -1,0 +1,49 @@
+"""A six-node graph, signals on it that are neither Gaussian nor in natural units, and a model fitted to them."""
+
+import numpy as np
+import pytest
+import torch
+
+import grcd
+
+torch.set_num_threads(1)  # the tensors are tiny: on a busy machine threads spend their time waiting for each other
+
+EDGES = [(0, 1, 1.0), (1, 2, 0.5), (2, 3, 2.0), (3, 4, 1.0), (4, 5, 0.7), (5, 0, 1.3), (1, 4, 0.4)]
+SETTINGS = {"width": 8, "batch": 16, "max_updates": 60, "validate_every": 20, "lr": 3e-3, "ema": 0.9}  # read-only
+
+
+def six_nodes():
+    W = np.zeros((6, 6))
+    for i, j, w in EDGES:
+        W[i, j] = W[j, i] = w
+    return grcd.Graph.from_adjacency(W, node_ids=[f"station {i}" for i in range(6)])
+
+
+def signals(graph, n, seed):
+    """Two clusters with correlated noise; every node has its own mean and scale."""
+    random = np.random.RandomState(seed)
+    mix = np.random.RandomState(99).standard_normal((len(graph), len(graph)))
+    side = 2.0 * random.randint(0, 2, size=(n, 1)) - 1.0
+    z = random.standard_normal((n, len(graph))) @ mix + 2.0 * side * np.linspace(-1, 1, len(graph))
+    return 10.0 + np.arange(len(graph)) + z * np.linspace(0.5, 3.0, len(graph))
+
+
+@pytest.fixture(scope="session")
+def tiny():
+    graph = six_nodes()
+    parts = {
+        split: signals(graph, n, seed) for seed, (split, n) in enumerate({"train": 60, "val": 30, "test": 40}.items())
+    }
+    return grcd.Dataset("tiny", graph, **parts)
+
+
+@pytest.fixture(scope="session")
+def quick():
+    """Keywords of a training that takes half a second: sixty updates, three validations."""
+    return SETTINGS
+
+
+@pytest.fixture(scope="session")
+def fitted(tiny, quick):
+    """A model after sixty updates. Read-only: a test that changes one makes its own."""
+    return grcd.GRCD(tiny.graph, seed=3, device="cpu", **quick).fit(tiny.train, tiny.val)

@@ -1,0 +1,187 @@
+"""Scores with the floor beside them, and the Gaussian controls, against what their definitions say."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.covariance import ledoit_wolf
+
+import grcd
+from grcd.evaluation import ammd, controls, floor
+from grcd.evaluation.controls import draw
+from grcd.evaluation.mmd import mmd2
+from grcd.evaluation.statistics import STATISTICS
+
+PARTS = ("quadratic_variation", "spectral_centroid", "degree_correlation")
+
+
+def naive_scores(x, y, data):
+    """z-score with the mean and the population std of the training split, three statistics, their MMD^2, the mean."""
+    mean, std = data.train.mean(axis=0), np.sqrt(((data.train - data.train.mean(axis=0)) ** 2).mean(axis=0))
+    x, y = (x - mean) / std, (y - mean) / std
+    W = data.graph.weights.toarray()
+    L = np.diag(W.sum(axis=1)) - W
+
+    def statistics(signals):
+        variation = np.array([s @ L @ s for s in signals])
+        return {
+            "quadratic_variation": variation,
+            "spectral_centroid": variation / (signals**2).sum(axis=1),
+            "degree_correlation": np.array([np.corrcoef(s, W.sum(axis=1))[0, 1] for s in signals]),
+        }
+
+    of_x, of_y = statistics(x), statistics(y)
+    parts = {name: mmd2(torch.tensor(of_x[name]), torch.tensor(of_y[name])) for name in PARTS}
+    return {"ammd": np.mean(list(parts.values())), **parts, "n": len(x)}
+
+
+def generated(data, n=25, seed=5):
+    return data.train.mean(axis=0) + data.train.std(axis=0) * np.random.RandomState(seed).standard_normal(
+        (n, len(data.graph))
+    )
+
+
+def test_scores_and_floor_equal_the_naive_ones(tiny):
+    x = generated(tiny)
+    found = grcd.evaluate(x, tiny).to_dict()
+    evenly = [0, 1, 3, 4, 6, 7, 9, 10, 12, 13, 15, 16, 18, 19, 21, 22, 24, 25, 27, 28]  # 59 k / 39, cut off
+    evenly += [30, 31, 33, 34, 36, 37, 39, 40, 42, 43, 45, 46, 48, 49, 51, 52, 54, 55, 57, 59]
+    assert found.pop("floor") == pytest.approx(naive_scores(tiny.train[evenly], tiny.test, tiny), abs=1e-9)
+    assert found == pytest.approx(naive_scores(x, tiny.test, tiny), abs=1e-9)
+
+
+def test_scores_are_against_the_split_that_was_asked_for(tiny):
+    x = generated(tiny)
+    assert grcd.evaluate(x, tiny, "val").ammd == pytest.approx(naive_scores(x, tiny.val, tiny)["ammd"], abs=1e-9)
+    assert grcd.evaluate(x, tiny, "val").floor.n == 30
+    assert grcd.evaluate(x, tiny).ammd != grcd.evaluate(x, tiny, "val").ammd
+    with pytest.raises(grcd.InputError, match="one of train, val, test"):
+        grcd.evaluate(x, tiny, "tset")
+
+
+def test_the_names_of_the_scores_are_these_and_no_others(tiny):
+    found = grcd.evaluate(generated(tiny), tiny).to_dict()
+    assert list(found) == ["ammd", *PARTS, "n", "floor"]
+    assert list(found["floor"]) == ["ammd", *PARTS, "n"]
+    assert tuple(STATISTICS) == PARTS
+
+
+def test_ammd_is_the_mean_of_its_three_parts(tiny):
+    found = grcd.evaluate(generated(tiny), tiny)
+    assert found.ammd == pytest.approx(np.mean([getattr(found, part) for part in PARTS]), abs=1e-15)
+
+
+def test_training_signals_score_the_floor(tiny):
+    fewer = grcd.Dataset("fewer", tiny.graph, tiny.train[:33], tiny.val, tiny.test)
+    found = grcd.evaluate(fewer.train, fewer).to_dict()
+    assert found.pop("floor") == found
+
+
+def test_the_floor_uses_no_more_training_signals_than_the_split_has(tiny):
+    chosen = tiny.train[np.linspace(0, 59, 40).astype(int)]
+    assert grcd.evaluate(chosen, tiny).ammd == floor(tiny).ammd
+    assert floor(tiny).n == 40
+    assert floor(tiny).floor is None
+
+
+def test_the_floor_does_not_depend_on_what_is_scored(tiny):
+    one, other = (grcd.evaluate(generated(tiny, seed=seed), tiny) for seed in (1, 2))
+    assert one.floor == other.floor
+    assert one.ammd != other.ammd
+
+
+def test_signals_that_do_not_vary_over_the_graph_score_far_above_the_floor(tiny):
+    flat = tiny.train.mean(axis=0) + tiny.train.std(axis=0) * np.random.RandomState(0).standard_normal((25, 1))
+    assert floor(tiny).ammd < 0.05 < 1.0 < grcd.evaluate(flat, tiny).ammd
+
+
+@settings(deadline=None, max_examples=5)
+@given(st.integers(0, 10**6))
+def test_units_do_not_change_scores(tiny, seed):
+    random = np.random.RandomState(seed)
+    shift, scale = 100 * random.standard_normal(6), 10.0 ** random.uniform(-3, 3, 6)
+    other = grcd.Dataset(
+        "other units", tiny.graph, *(part * scale + shift for part in (tiny.train, tiny.val, tiny.test))
+    )
+    x = generated(tiny)
+    found, expected = grcd.evaluate(x * scale + shift, other).to_dict(), grcd.evaluate(x, tiny).to_dict()
+    assert found.pop("floor") == pytest.approx(expected.pop("floor"), abs=1e-8)
+    assert found == pytest.approx(expected, abs=1e-8)
+
+
+def test_the_order_of_nodes_does_not_change_scores(tiny):
+    order = [3, 0, 5, 1, 4, 2]
+    parts = (part[:, order] for part in (tiny.train, tiny.val, tiny.test))
+    moved = grcd.Dataset("moved", tiny.graph.permuted(order), *parts)
+    x = generated(tiny)
+    assert grcd.evaluate(x[:, order], moved).ammd == pytest.approx(grcd.evaluate(x, tiny).ammd, abs=1e-9)
+
+
+def test_ammd_takes_signals_as_they_are_and_is_symmetric(tiny):
+    x, y = tiny.normalizer.apply(generated(tiny)), tiny.normalizer.apply(tiny.test)
+    assert ammd(x, y, tiny.graph).ammd == pytest.approx(grcd.evaluate(generated(tiny), tiny).ammd, abs=1e-12)
+    assert ammd(x, y, tiny.graph).ammd == pytest.approx(ammd(y, x, tiny.graph).ammd, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda x: x[:, :5], r"generated signals of shape \(25, 5\)"),
+        (lambda x: x[:6].T[:, :5], r"transpose"),
+        (lambda x: np.where(np.arange(6) == 2, np.nan, x), "25 NaN or infinite values in generated signals.*station 2"),
+        (lambda x: x[:1], "1 sample in generated signals"),
+        (lambda x: [["a"] * 6] * 3, "not all numbers"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(tiny, spoil, message):
+    with pytest.raises(grcd.InputError, match=f"(?s){message}"):
+        grcd.evaluate(spoil(generated(tiny)), tiny)
+
+
+# -- Gaussian controls ---------------------------------------------------------------------------------------------
+
+
+def shrunk_covariance(data):
+    return ledoit_wolf((data.train - data.train.mean(0)) / data.train.std(0), assume_centered=False)[0]
+
+
+def test_covariances_of_the_four_controls_equal_the_naive_ones(tiny):
+    S = shrunk_covariance(tiny)
+    W = tiny.graph.weights.toarray()
+    root = np.diag(W.sum(1) ** -0.5)
+    lam, U = np.linalg.eigh(np.eye(6) - root @ W @ root)
+    expected = {
+        "control-diagonal": np.diag(np.diag(S)),
+        "control-full": S,
+        "control-gmrf": np.linalg.inv((np.eye(6) - root @ W @ root) / lam[-1] + 0.05 * np.eye(6)),
+        "control-spectral": U @ np.diag(np.diag(U.T @ (S + 1e-6 * np.eye(6)) @ U)) @ U.T,
+    }
+    found = controls(tiny)
+    assert list(found) == list(expected)
+    for name, covariance in expected.items():
+        assert found[name].covariance().numpy() == pytest.approx(covariance, abs=1e-10), name
+
+
+@pytest.mark.parametrize("name", ["control-diagonal", "control-full", "control-gmrf", "control-spectral"])
+def test_draws_of_a_control_are_in_the_units_of_the_data_and_have_its_covariance(tiny, name):
+    control = controls(tiny)[name]
+    x = draw(control, tiny, 20_000, seed=1)
+    assert np.array_equal(x, draw(control, tiny, 20_000, seed=1))
+    assert not np.array_equal(x, draw(control, tiny, 20_000, seed=2))
+    z = (x - tiny.train.mean(0)) / tiny.train.std(0)
+    covariance = control.covariance().numpy()
+    variance = np.diag(covariance)
+    assert np.all(np.abs(z.mean(0)) < 5 * np.sqrt(variance / len(z)))
+    error = np.sqrt((covariance**2 + np.outer(variance, variance)) / len(z))
+    assert np.all(np.abs(z.T @ z / len(z) - covariance) < 5 * error)
+
+
+def test_controls_of_one_seed_share_their_noise(tiny):
+    def noise(name):
+        z = (draw(controls(tiny)[name], tiny, 4, seed=7) - tiny.train.mean(0)) / tiny.train.std(0)
+        v, B = np.linalg.eigh(controls(tiny)[name].covariance().numpy())
+        return z @ (B / np.sqrt(v)) @ B.T
+
+    for name in ("control-full", "control-gmrf", "control-spectral"):
+        assert noise(name) == pytest.approx(noise("control-diagonal"), abs=1e-8)

@@ -1,0 +1,150 @@
+"""Files are written whole or not at all, and what the file system refuses is said in words."""
+
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from grcd.errors import InputError
+from grcd.files import make_folder, refuse_existing, whole, write_json
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def old(tmp_path):
+    """A file that is there already."""
+    path = tmp_path / "table.csv"
+    path.write_text("old")
+    return path
+
+
+@pytest.mark.parametrize("error", [RuntimeError("stop"), KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left")])
+def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(old, error):
+    def write():
+        with whole(old) as temporary:
+            temporary.write_text("half of the new")
+            raise error
+
+    with pytest.raises(InputError if isinstance(error, OSError) else type(error)):
+        write()
+    assert old.read_text() == "old"
+    assert names(old.parent) == ["table.csv"]
+
+
+def test_the_target_is_untouched_until_the_writer_is_done(old):
+    with whole(old) as temporary:
+        temporary.write_text("new")
+        assert old.read_text() == "old"
+        assert temporary.parent == old.parent  # a move within one folder is one step
+        assert temporary.suffix == ".csv"  # writers that go by the ending see the same one
+    assert old.read_text() == "new"
+    assert names(old.parent) == ["table.csv"]
+
+
+def test_a_reader_that_holds_the_old_file_keeps_the_old_file(old):
+    with old.open() as reader:
+        with whole(old) as temporary:
+            temporary.write_text("new")
+        assert reader.read() == "old"
+
+
+def test_folders_on_the_way_are_made(tmp_path):
+    with whole(tmp_path / "a" / "b" / "c.txt") as temporary:
+        temporary.write_text("there")
+    assert (tmp_path / "a" / "b" / "c.txt").read_text() == "there"
+
+
+def test_files_have_the_permissions_that_the_umask_leaves(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with whole(tmp_path / "x") as temporary:
+            temporary.write_text("x")
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize(
+    ("where", "code"),
+    [
+        ((os, "fsync"), errno.ENOSPC),
+        ((os, "fsync"), errno.EDQUOT),
+        ((Path, "replace"), errno.EACCES),
+        ((Path, "write_text"), errno.ENOSPC),
+    ],
+)
+def test_a_full_disk_is_an_input_error_that_names_the_file_and_leaves_nothing_behind(old, monkeypatch, where, code):
+    def full(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(*where, full)
+    with pytest.raises(InputError) as caught:
+        write_json(old, {"new": 1})
+    assert os.strerror(code) in str(caught.value)
+    assert str(old) in str(caught.value)
+    assert "--out" in str(caught.value)
+    monkeypatch.undo()
+    assert old.read_text() == "old"
+    assert names(old.parent) == ["table.csv"]
+
+
+def test_a_file_cannot_replace_a_folder(tmp_path):
+    (tmp_path / "taken" / "inner").mkdir(parents=True)
+    with pytest.raises(InputError, match="taken"):
+        write_json(tmp_path / "taken", {})
+    assert names(tmp_path) == ["taken"]
+    assert names(tmp_path / "taken") == ["inner"]
+
+
+def test_json_comes_back_as_it_went(tmp_path):
+    value = {"a": [0.1, 1e-300, 3], "b": {"c": None, "d": "größe"}}
+    write_json(tmp_path / "x.json", value)
+    assert json.loads((tmp_path / "x.json").read_text()) == value
+    assert (tmp_path / "x.json").read_bytes().endswith(b"}\n")
+
+
+def test_a_folder_that_exists_is_taken_as_it_is(tmp_path):
+    (tmp_path / "kept").write_text("kept")
+    assert make_folder(str(tmp_path)) == tmp_path
+    assert names(tmp_path) == ["kept"]
+
+
+@pytest.mark.parametrize("below", ["table.csv", "table.csv/folder", "table.csv/folder/deeper"])
+def test_a_folder_in_place_of_or_below_a_file_is_refused(old, below):
+    path = old.parent / below
+    with pytest.raises(InputError) as caught:
+        make_folder(path)
+    assert str(path) in str(caught.value)
+    assert old.read_text() == "old"
+
+
+def test_a_file_below_a_file_is_refused(old):
+    with pytest.raises(InputError, match=r"Not a directory|File exists"):
+        write_json(old / "run.json", {})
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_write_permission_is_refused(tmp_path):
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(InputError, match="Permission denied"):
+            make_folder(tmp_path)
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_an_output_that_exists_is_replaced_only_on_request(old):
+    with pytest.raises(InputError, match=r"(?s)table\.csv.*--force"):
+        refuse_existing(old, force=False)
+    with pytest.raises(InputError):
+        refuse_existing(str(old.parent), force=False)
+    refuse_existing(old, force=True)
+    refuse_existing(old.with_name("new.csv"), force=False)
+    assert old.read_text() == "old"

@@ -1,0 +1,352 @@
+"""What users touch: samples in the units of the data, the same from a saved model, and inputs that cannot work."""
+
+import copy
+import json
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import grcd
+from grcd.methods import METHODS
+from grcd.reference import Gaussian
+from grcd.solvers import SOLVERS
+
+
+class Zeros(torch.nn.Module):
+    def forward(self, x, t):
+        return torch.zeros_like(x)
+
+
+@pytest.fixture(scope="module")
+def brief(tiny, quick):
+    """Fit for a few updates, with other settings."""
+
+    def brief(train=tiny.train, val=tiny.val, graph=tiny.graph, **changes):
+        return grcd.GRCD(graph, device="cpu", **{**quick, "max_updates": 20, "seed": 3, **changes}).fit(train, val)
+
+    return brief
+
+
+@pytest.fixture(scope="module")
+def saved(fitted, tmp_path_factory):
+    """Read-only."""
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    fitted.save(folder)
+    return folder
+
+
+@pytest.fixture
+def copied(saved, tmp_path):
+    return Path(shutil.copytree(saved, tmp_path / "copied"))
+
+
+def without_network(fitted, method):
+    """The model with a network that predicts nothing, as that method samples it."""
+    bare = copy.copy(fitted)
+    bare.network, bare.method = Zeros(), METHODS[method]
+    return bare
+
+
+@pytest.fixture
+def noise(monkeypatch):
+    """What the terminal draws are made from: filled as they are made."""
+    seen, draw = [], Gaussian.draw
+    monkeypatch.setattr(Gaussian, "draw", lambda self, xi, q=0.0: (seen.append(xi.numpy()), draw(self, xi, q))[1])
+    return seen
+
+
+def filtered(fitted, noise, response):
+    """Noise with a response per mode, attenuated as at q_min, in the units of the data: samples by hand."""
+    U, mu = fitted.graph.spectrum.U, fitted.process.mu.numpy()
+    z = noise @ U * response * (1 + mu * 0.04**2) ** -0.5
+    return (z @ U.T) * fitted.normalizer.std + fitted.normalizer.mean
+
+
+# -- samples -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["exponential", "exponential-paper"])
+@pytest.mark.parametrize("nfe", [1, 4, 5])
+def test_without_a_residual_samples_are_draws_of_the_reference_at_the_last_level(fitted, noise, solver, nfe):
+    # kappa 2, t from 1 to 0.02: levels 2 and 0.04. The propagator is exact, so the number of steps does not matter.
+    found = without_network(fitted, "grcd").sample(9, nfe=nfe, seed=5, solver=solver)
+    response = np.sqrt(fitted.reference.v.numpy() + 0.04**2)
+    assert found == pytest.approx(filtered(fitted, np.concatenate(noise), response), rel=1e-10)
+
+
+@pytest.mark.parametrize(("method", "terminal"), [("clock", "scalar"), ("clock+reference", "fitted")])
+def test_the_clock_starts_from_the_scalar_reference_and_the_next_rung_from_the_fitted_one(
+    fitted, noise, method, terminal
+):
+    # A noise prediction of zero leaves conjugate coordinates where they were drawn, at level 2.
+    v = fitted.reference.v.numpy()
+    v = np.full(6, v.mean()) if terminal == "scalar" else v
+    found = without_network(fitted, method).sample(9, nfe=4, seed=5, solver="heun")
+    assert found == pytest.approx(filtered(fitted, np.concatenate(noise), np.sqrt(v + 2.0**2)), rel=1e-10)
+
+
+@pytest.mark.parametrize("solver", list(SOLVERS))
+def test_every_solver_and_budget_gives_finite_signals_with_that_many_evaluations(fitted, solver):
+    counted = copy.copy(fitted)
+    counted.network, calls = copy.deepcopy(fitted.network), []
+    counted.network.register_forward_hook(lambda *_: calls.append(1))
+    results = []
+    for nfe in range(1, 7):
+        calls.clear()
+        results.append(counted.sample(4, nfe=nfe, solver=solver))
+        assert len(calls) == nfe
+    assert np.isfinite(results).all()
+    assert len({x.tobytes() for x in results}) == 6
+
+
+def test_a_seed_gives_the_same_signals_again_and_another_seed_others(fitted):
+    x = fitted.sample(20, seed=1)
+    assert np.array_equal(x, fitted.sample(20, seed=1))
+    assert not np.isin(x, fitted.sample(20, seed=2)).any()
+    assert len(np.unique(x)) == x.size
+
+
+def test_the_size_of_a_batch_and_the_number_of_signals_change_nothing_but_rounding(fitted):
+    x = fitted.sample(23, seed=1)
+    for other in (fitted.sample(23, seed=1, batch=5), fitted.sample(23, seed=1, batch=1)):
+        assert other == pytest.approx(x, rel=1e-5)
+    assert fitted.sample(7, seed=1) == pytest.approx(x[:7], rel=1e-5)
+    assert np.array_equal(fitted.sample(20, seed=1, batch=10)[:10], fitted.sample(10, seed=1))
+
+
+def test_samples_follow_the_units_of_the_training_signals(tiny, brief):
+    scale, shift = np.array([10.0, 0.1, 3.0, 7.0, 1e-3, 1.0]), np.array([0.0, 5.0, -40.0, 1.0, 2.0, 1e3])
+    x = brief().sample(15, seed=4)
+    other = brief(tiny.train * scale + shift, tiny.val * scale + shift).sample(15, seed=4)
+    assert (other - shift) / scale == pytest.approx(x, rel=1e-4)
+
+
+def test_samples_follow_the_order_of_nodes(fitted, quick, monkeypatch):
+    order = np.array([3, 0, 5, 1, 4, 2])
+    manifest = copy.deepcopy(fitted._facts) | {"result": {}}
+    manifest["normalizer"] = {key: [value[i] for i in order] for key, value in manifest["normalizer"].items()}
+    moved = grcd.GRCD(fitted.graph.permuted(order), device="cpu", seed=3, **quick)
+    moved._restored(Path(), manifest, fitted._tensors())
+    expected = fitted.sample(9, seed=5)[:, order]
+
+    draw = Gaussian.draw
+    monkeypatch.setattr(Gaussian, "draw", lambda self, xi, q=0.0: draw(self, xi[:, order], q))
+    assert moved.sample(9, seed=5) == pytest.approx(expected, rel=1e-5)
+
+
+def test_nothing_random_outside_of_the_model_is_touched_or_looked_at(brief):
+    def fitted_and_sampled(seed):
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+        x = brief().sample(5)
+        assert (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == before
+        return x
+
+    assert np.array_equal(fitted_and_sampled(77), fitted_and_sampled(78))
+
+
+# -- fit -----------------------------------------------------------------------------------------------------------
+
+
+def test_fit_returns_the_model_and_the_seed_decides_what_it_learns(brief, tiny, quick):
+    model = grcd.GRCD(tiny.graph, **{**quick, "max_updates": 20})
+    assert model.fit(tiny.train, tiny.val) is model
+    assert np.array_equal(brief(seed=0).sample(4), model.sample(4))
+    assert not np.isin(brief(seed=1).sample(4), model.sample(4)).any()
+
+
+def test_without_validation_signals_the_last_tenth_of_training_validates(brief, tiny):
+    expected = brief(tiny.train[:54], tiny.train[54:])
+    found = brief(tiny.train, None)
+    assert found.result["val"] == expected.result["val"]
+    assert np.array_equal(found.sample(4), expected.sample(4))
+
+
+def test_an_adjacency_is_as_good_as_a_graph(brief, tiny):
+    assert np.array_equal(brief(graph=tiny.graph.weights.toarray()).sample(4), brief().sample(4))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda x: np.where(np.arange(6) == 2, np.nan, x), "60 NaN .* training signals, at nodes station 2"),
+        (lambda x: x[:, :5], r"training signals of shape \(60, 5\)\nexpected \(samples, 6\)"),
+        (lambda x: x[:1], "1 sample in training signals"),
+        (lambda x: np.where(np.arange(6) == 4, 0.1, x), "1 nodes whose training signals never change: station 4"),
+        (lambda x: x[0], r"shape \(6,\)"),
+    ],
+)
+def test_training_signals_that_cannot_work_are_refused(brief, tiny, spoil, message):
+    with pytest.raises(grcd.InputError, match=message):
+        brief(spoil(tiny.train))
+
+
+def test_validation_signals_that_cannot_work_are_refused(brief, tiny):
+    with pytest.raises(grcd.InputError, match=r"validation signals of shape \(30, 4\)"):
+        brief(val=tiny.val[:, :4])
+    with pytest.raises(grcd.InputError, match="left after a tenth"):
+        brief(tiny.train[:2], None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"widht": 4}, r"setting 'widht'\nexpected one of method, seed, kappa,.*max_updates\n.*'width'"),
+        ({"method": "grdc"}, r"method 'grdc'\nexpected one of grcd, grcd-rho3,.*\n.*'grcd'"),
+        ({"device": "tpu"}, "device 'tpu'"),
+        ({"width": 0}, "width = 0"),
+        ({"width": 2.5}, r"width = 2\.5\nexpected a whole number"),
+        ({"lr": float("nan")}, "lr = nan"),
+        ({"seed": -1}, "seed = -1"),
+        ({"t_min": 1.0}, "t_min < t_max"),
+        ({"time_dim": 7}, "even time_dim"),
+        ({"ema": 1.0}, "ema below 1"),
+        ({"width": float("inf")}, "width = inf"),
+        ({"lr": 10**400}, "lr = 1000"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(tiny, settings, message):
+    with pytest.raises(grcd.InputError, match=message):
+        grcd.GRCD(tiny.graph, **settings)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n": 0}, "n = 0"),
+        ({"n": True}, "n = True"),
+        ({"n": 2.0}, "n = 2.0"),
+        ({"nfe": 0}, "nfe = 0"),
+        ({"solver": "hune"}, "did you mean 'heun'"),
+        ({"rho": 0.0}, "rho = 0"),
+        ({"grid": "linear"}, "one of power, log-snr"),
+        ({"grid": [2.0, 0.04]}, "a grid of 2 levels\nexpected 3 levels"),
+        ({"batch": -1}, "batch = -1"),
+    ],
+)
+def test_requests_that_cannot_work_are_refused(fitted, arguments, message):
+    with pytest.raises(grcd.InputError, match=message):
+        fitted.sample(**{"n": 3, **arguments})
+
+
+def test_a_seed_may_have_any_number_of_digits_or_is_refused_at_once(tiny):
+    try:
+        model = grcd.GRCD(tiny.graph, seed=2**70, width=4)
+    except grcd.InputError:
+        return
+    model._network()
+
+
+def test_a_model_that_was_not_fitted_neither_samples_nor_saves(tiny, tmp_path):
+    model = grcd.GRCD(tiny.graph)
+    for call in (lambda: model.sample(3), lambda: model.save(tmp_path / "run")):
+        with pytest.raises(grcd.InputError, match="not been fitted"):
+            call()
+    assert not (tmp_path / "run").exists()
+
+
+# -- saved and loaded ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["grcd", "clock", "grcd-rho1"])
+def test_a_loaded_model_gives_the_same_samples_to_the_bit(brief, tmp_path, method):
+    model = brief(method=method)
+    model.save(tmp_path / "run")
+    loaded = grcd.load(tmp_path / "run", device="cpu")
+    assert np.array_equal(loaded.sample(6, nfe=3, seed=9), model.sample(6, nfe=3, seed=9))
+    assert loaded.config == model.config
+    assert loaded.result == model.result
+    assert (loaded.graph.hash, loaded.graph.origin) == (model.graph.hash, model.graph.origin)
+
+
+def test_coordinates_and_names_of_nodes_are_loaded_too(tiny, brief, tmp_path):
+    coords = np.arange(12).reshape(6, 2)
+    brief(graph=grcd.Graph(tiny.graph.weights, tiny.graph.node_ids, coords)).save(tmp_path / "run")
+    loaded = grcd.load(tmp_path / "run")
+    assert np.array_equal(loaded.graph.coords, coords)
+    assert loaded.graph.node_ids == tiny.graph.node_ids
+
+
+def test_a_loaded_model_can_be_saved_elsewhere(saved, fitted, tmp_path):
+    grcd.load(saved).save(tmp_path / "elsewhere")
+    assert np.array_equal(grcd.load(tmp_path / "elsewhere").sample(4), fitted.sample(4))
+
+
+def test_saving_over_another_model_needs_force(brief, copied):
+    other = brief(seed=8)
+    with pytest.raises(grcd.InputError, match=r"seed is 3 there and 8 here"):
+        other.save(copied)
+    other.save(copied, force=True)
+    assert np.array_equal(grcd.load(copied).sample(4), other.sample(4))
+
+
+def edit(folder, change):
+    manifest = json.loads((folder / "run.json").read_text())
+    change(manifest)
+    (folder / "run.json").write_text(json.dumps(manifest))
+
+
+def edit_tensors(folder, change):
+    tensors = load_file(folder / "model.safetensors")
+    change(tensors)
+    save_file(tensors, folder / "model.safetensors")
+
+
+def cut(path, share):
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+
+
+def shorten(tensors, name):
+    tensors[name] = tensors[name][:3].clone()
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: shutil.rmtree(f), "not a run folder"),
+        (lambda f: (f / "run.json").unlink(), "not a run folder"),
+        (lambda f: (f / "model.safetensors").unlink(), "damaged or missing"),
+        (lambda f: cut(f / "model.safetensors", 0.0), "damaged"),
+        (lambda f: cut(f / "model.safetensors", 0.5), "damaged"),
+        (lambda f: cut(f / "model.safetensors", 0.999), "damaged"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"\xff" * 500), "damaged"),
+        (lambda f: cut(f / "run.json", 0.5), "damaged"),
+        (lambda f: (f / "run.json").write_bytes(b"\xff\xfe"), "damaged"),
+        (lambda f: (f / "run.json").write_text("[]"), "damaged"),
+        (lambda f: edit(f, lambda m: m.pop("config")), "damaged"),
+        (lambda f: edit(f, lambda m: m.pop("node_ids")), "do not fit together"),
+        (lambda f: edit(f, lambda m: m.pop("result")), "do not fit together"),
+        (lambda f: edit(f, lambda m: m["config"].update(width=16)), "do not fit together"),
+        (lambda f: edit(f, lambda m: m.update(node_ids=["a"])), "do not fit together"),
+        (lambda f: edit(f, lambda m: m.update(status="training")), "has not finished"),
+        (lambda f: edit(f, lambda m: m.update(format=2)), r"format 2.*\n.*format 1 or older\n.*update grcd"),
+        *[
+            (lambda f, name=name: edit_tensors(f, lambda t: t.pop(name)), "do not fit together")
+            for name in ("reference.v", "graph.data", "graph.indptr", "network.input.weight", "network.blocks.2.h")
+        ],
+        (lambda f: (f / "run.json").write_text('{"format": 2}'), "update grcd"),
+        (lambda f: edit(f, lambda m: m.update(format="x")), "damaged"),
+        (lambda f: edit(f, lambda m: m["config"].update(x=1)), "setting 'x'"),
+        (lambda f: edit(f, lambda m: m["config"].update(method="x")), "method 'x'"),
+        (lambda f: edit_tensors(f, lambda t: shorten(t, "reference.v")), "fit together"),
+        (lambda f: edit(f, lambda m: m["normalizer"].update(mean=[0.0])), "fit together"),
+        (lambda f: edit_tensors(f, lambda t: t["graph.data"].mul_(2)), "fit together"),
+    ],
+)
+def test_a_damaged_or_foreign_run_is_refused_by_name(copied, damage, message):
+    damage(copied)
+    with pytest.raises(grcd.InputError, match=message) as caught:
+        grcd.load(copied)
+    assert str(copied) in str(caught.value)
+
+
+def test_a_path_without_a_run_is_refused_and_the_runs_beside_it_are_named(copied):
+    with pytest.raises(grcd.InputError, match=f"(?s)copid, which is not a run folder.*beside it: {copied}"):
+        grcd.load(copied.parent / "copid")

@@ -1,0 +1,255 @@
+"""Gaussian references: one contract of laws that every member keeps, then what is particular to each."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from grcd import reference
+from grcd.graph import Graph
+from grcd.process import ConjugateProcess
+from grcd.reference import Gaussian
+
+NODES = 7
+levels = st.floats(0.02, 40.0)
+many = settings(max_examples=25, deadline=None)
+# The contract is inherited on purpose, and its fixture does not change between examples.
+law = settings(many, suppress_health_check=[HealthCheck.differing_executors, HealthCheck.function_scoped_fixture])
+
+
+def close(actual, expected, rtol=1e-10, atol=1e-11):
+    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=atol)
+
+
+def graph_of(upper):
+    return Graph.from_adjacency(upper + upper.T)
+
+
+RNG = np.random.default_rng(0)
+UPPER = np.triu(RNG.random((NODES, NODES)), 1)
+LINKED = np.arange(NODES) != 4
+GRAPHS = {
+    "random": graph_of(UPPER),  # no two eigenvalues alike
+    "ring": graph_of(np.roll(np.eye(NODES), 1, axis=1)),  # eigenspaces of two dimensions
+    "isolated-node": graph_of(UPPER * np.outer(LINKED, LINKED)),
+}
+NOISE = torch.from_numpy(RNG.standard_normal((4, NODES)))
+ROOT = RNG.standard_normal((NODES, NODES + 3))
+COVARIANCE = ROOT @ ROOT.T / NODES
+
+
+class Contract:
+    """What makes an object a Gaussian reference. A member says how it is fitted and what its covariance is, naively."""
+
+    def fit(self, covariance: np.ndarray, graph: Graph) -> Gaussian:
+        raise NotImplementedError
+
+    def dense(self, covariance: np.ndarray, graph: Graph) -> np.ndarray:
+        raise NotImplementedError
+
+    @pytest.fixture(params=GRAPHS)
+    def case(self, request):  # the member, and its covariance as a dense matrix
+        graph = GRAPHS[request.param]
+        return self.fit(COVARIANCE, graph), self.dense(COVARIANCE, graph)
+
+    @law
+    @given(q=levels)
+    def test_the_marginal_has_covariance_sigma_plus_q_squared(self, case, q):
+        gaussian, sigma = case
+        close(gaussian.covariance(), sigma)
+        close(gaussian.covariance(q), sigma + q**2 * np.eye(NODES))
+        close(np.sort(gaussian.variance(q)), np.linalg.eigvalsh(sigma) + q**2)
+
+    @law
+    @given(q=levels)
+    def test_the_score_is_a_dense_solve_and_the_noise_prediction_follows_from_it(self, case, q):
+        gaussian, sigma = case
+        score = -np.linalg.solve(sigma + q**2 * np.eye(NODES), NOISE.T.numpy()).T
+        close(gaussian.score(NOISE, q), score)
+        close(gaussian.eps(NOISE, q), -q * score)
+
+    @law
+    @given(q=st.just(0.0) | levels)
+    def test_a_draw_has_exactly_the_covariance_of_its_level(self, case, q):
+        """The rows of ``draw(I)`` are the root ``R`` a draw multiplies its noise with: ``R^T R`` is its covariance."""
+        gaussian, sigma = case
+        root = gaussian.draw(torch.eye(NODES, dtype=torch.float64), q)
+        close(root.T @ root, sigma + q**2 * np.eye(NODES))
+        close(root, root.T)
+        close(gaussian.draw(NOISE, q), NOISE @ root)
+
+    @law
+    @given(q0=levels, q1=levels, q2=levels)
+    def test_propagation_composes_and_runs_backwards(self, case, q0, q1, q2):
+        gaussian, _ = case
+        there = gaussian.propagate(NOISE, q1, q0)
+        close(gaussian.propagate(there, q2, q1), gaussian.propagate(NOISE, q2, q0))
+        close(gaussian.propagate(there, q0, q1), NOISE)
+
+    @law
+    @given(q0=levels, q1=levels)
+    def test_propagation_carries_a_draw_to_the_draw_from_the_same_noise(self, case, q0, q1):
+        gaussian, _ = case
+        close(gaussian.propagate(gaussian.draw(NOISE, q0), q1, q0), gaussian.draw(NOISE, q1))
+
+    @pytest.mark.parametrize(("q0", "q1"), [(2.0, 0.5), (0.5, 2.0)])
+    def test_propagation_solves_the_flow_of_the_noise_prediction(self, case, q0, q1):
+        """Against 400 steps of RK4 on ``dx/dq = eps(x, q)``, whose own error sets the tolerance."""
+        gaussian, _ = case
+        x, h = NOISE, (q1 - q0) / 400
+        for q in q0 + h * np.arange(400):
+            k1 = gaussian.eps(x, q)
+            k2 = gaussian.eps(x + h / 2 * k1, q + h / 2)
+            k3 = gaussian.eps(x + h / 2 * k2, q + h / 2)
+            k4 = gaussian.eps(x + h * k3, q + h)
+            x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        close(gaussian.propagate(NOISE, q1, q0), x, rtol=1e-9, atol=1e-10)
+
+    @law
+    @given(seed=st.integers(0, 2**32 - 1), q=levels)
+    def test_eigenvector_signs_do_not_matter(self, case, seed, q):
+        gaussian, _ = case
+        signs = torch.from_numpy(np.random.default_rng(seed).choice([-1.0, 1.0], NODES))
+        flipped = Gaussian(gaussian.v, gaussian.B * signs)
+        for one, other in zip(self.everything(gaussian, NOISE, q), self.everything(flipped, NOISE, q), strict=True):
+            close(one, other)
+
+    @pytest.mark.parametrize("graph", GRAPHS.values(), ids=list(GRAPHS))
+    @law
+    @given(order=st.permutations(range(NODES)), q=levels)
+    def test_listing_the_nodes_in_another_order_lists_the_results_in_that_order(self, graph, order, q):
+        here = self.fit(COVARIANCE, graph)
+        there = self.fit(COVARIANCE[np.ix_(order, order)], graph.permuted(order))
+        for one, other in zip(self.everything(here, NOISE, q), self.everything(there, NOISE[:, order], q), strict=True):
+            close(one[:, order], other)
+
+    def test_a_level_for_every_signal_is_the_same_as_one_signal_at_a_time(self, case):
+        gaussian, _ = case
+        q = torch.tensor([[0.1], [0.5], [1.0], [2.0]], dtype=torch.float64)
+        apart = [self.everything(gaussian, NOISE[[k]], float(q[k])) for k in range(4)]
+        for together, rows in zip(self.everything(gaussian, NOISE, q), zip(*apart, strict=True), strict=True):
+            close(together, torch.cat(rows))
+
+    @staticmethod
+    def everything(gaussian, x, q):
+        return gaussian.draw(x, q), gaussian.score(x, q), gaussian.eps(x, q), gaussian.propagate(x, 0.3, q)
+
+
+class TestSpectral(Contract):
+    def fit(self, covariance, graph):
+        return reference.spectral(covariance, graph.spectrum)
+
+    def dense(self, covariance, graph):
+        """Projected on each eigenspace of the Laplacian: ``sum_k P_k tr(P_k Sigma) / tr(P_k)``, without any basis."""
+        lam, U = np.linalg.eigh(graph.normalized.toarray())
+        projectors = [(columns := U[:, np.isclose(lam, value)]) @ columns.T for value in np.unique(lam.round(6))]
+        return sum(P * np.trace(P @ covariance) / np.trace(P) for P in projectors)
+
+
+class TestScalar(Contract):
+    def fit(self, covariance, graph):
+        return reference.scalar(reference.spectral(covariance, graph.spectrum))
+
+    def dense(self, covariance, graph):
+        return np.trace(covariance) / NODES * np.eye(NODES)
+
+
+class TestFull(Contract):
+    def fit(self, covariance, graph):
+        return reference.full(covariance)
+
+    def dense(self, covariance, graph):
+        return covariance
+
+
+class TestDiagonal(Contract):
+    def fit(self, covariance, graph):
+        return reference.diagonal(covariance)
+
+    def dense(self, covariance, graph):
+        return np.diag(np.diag(covariance))
+
+
+class TestGmrf(Contract):
+    def fit(self, covariance, graph):
+        return reference.gmrf(graph.spectrum, delta=0.1, sigma=1.7)
+
+    def dense(self, covariance, graph):
+        L = graph.normalized.toarray()
+        return 1.7**2 * np.linalg.inv(L / np.linalg.eigvalsh(L)[-1] + 0.1 * np.eye(NODES))
+
+
+@pytest.mark.parametrize(("samples", "nodes", "spread"), [(60, 5, 1), (4, 9, 1), (4, 3, 0)])
+def test_ledoit_wolf_is_the_2004_formula(samples, nodes, spread):
+    """``b^2 = min(d^2, mean |x x^T - S|^2 / n)`` and ``d^2 = |S - m I|^2`` mix ``S`` with ``m I`` as ``b^2 : d^2``."""
+    # More samples than nodes, fewer, and so few that b^2 is capped: nothing of S is left.
+    x = np.random.default_rng(14).standard_normal((samples, nodes)) * (1 + spread * np.arange(nodes)) + 5.0
+    centred = x - x.mean(axis=0)
+    S = sum(np.outer(row, row) for row in centred) / samples
+    m = np.trace(S) / nodes
+    d2 = np.sum((S - m * np.eye(nodes)) ** 2)
+    b2 = min(d2, sum(np.sum((np.outer(row, row) - S) ** 2) for row in centred) / samples**2)
+    expected = b2 / d2 * m * np.eye(nodes) + (1 - b2 / d2) * S
+    close(reference.ledoit_wolf(x), expected + 1e-6 * np.eye(nodes), rtol=1e-12, atol=1e-14)
+    close(reference.ledoit_wolf(x, eps_ref=0.25), expected + 0.25 * np.eye(nodes), rtol=1e-12, atol=1e-14)
+
+
+def test_spectral_variances_are_the_diagonal_in_the_graph_fourier_basis():
+    spectrum = GRAPHS["random"].spectrum
+    U = spectrum.U
+    v = [sum(U[n, i] * COVARIANCE[n, m] * U[m, i] for n in range(NODES) for m in range(NODES)) for i in range(NODES)]
+    close(reference.spectral(COVARIANCE, spectrum).v, v, rtol=1e-12)
+
+
+@many
+@given(v=st.lists(st.floats(1e-6, 100), min_size=1, max_size=8), q=levels, snr=st.floats(1e-4, 100))
+def test_energy_weighted_snr_and_the_level_that_reaches_it(v, q, snr):
+    gaussian = Gaussian(torch.tensor(v, dtype=torch.float64), torch.eye(len(v), dtype=torch.float64))
+    close(gaussian.snr(q), [one / q**2 for one in v], rtol=1e-12, atol=0)
+    close(gaussian.energy_snr(q), sum(one / sum(v) * one / q**2 for one in v), rtol=1e-12, atol=0)
+    close(gaussian.energy_snr(gaussian.q_for_snr(snr)), snr, rtol=1e-12, atol=0)
+    close(gaussian.q_for_snr(gaussian.energy_snr(q)), q, rtol=1e-12, atol=0)
+
+
+def test_off_diagonal_energy_by_hand_on_two_nodes():
+    """With ``U = [[1, 1], [1, -1]]/sqrt(2)`` the covariance ``[[a, b], [b, c]]`` has off-diagonal ``(a - c)/2``."""
+    a, b, c = 3.0, 0.5, 1.0
+    covariance = np.array([[a, b], [b, c]])
+    pair = reference.spectral(covariance, Graph.from_adjacency([[0, 1], [1, 0]]).spectrum)
+    share = math.sqrt(2) * (a - c) / 2 / math.sqrt(a**2 + 2 * b**2 + c**2)
+    close(reference.off_diagonal_energy(covariance, pair), share, rtol=1e-14, atol=0)
+
+
+def test_off_diagonal_energy_is_what_the_basis_change_leaves_off_the_diagonal():
+    spectrum = GRAPHS["random"].spectrum
+    turned = spectrum.U.T @ COVARIANCE @ spectrum.U
+    share = np.linalg.norm(turned - np.diag(np.diag(turned))) / np.linalg.norm(turned)
+    close(reference.off_diagonal_energy(COVARIANCE, reference.spectral(COVARIANCE, spectrum)), share)
+    close(reference.off_diagonal_energy(COVARIANCE, reference.full(COVARIANCE)), 0.0, atol=1e-13)
+
+
+@many
+@given(q0=levels, q1=levels, sigma=st.floats(0.5, 2))
+def test_in_graph_coordinates_propagation_is_the_papers_propagator(q0, q1, sigma):
+    """Eq. phi_explicit_app, which is ``sqrt(gamma(q1) / gamma(q0))``, with the graph's ``mu`` in it."""
+    spectrum = GRAPHS["random"].spectrum
+    process, gaussian = ConjugateProcess.on(spectrum, sigma=sigma), reference.spectral(COVARIANCE, spectrum)
+    x1 = process.to_graph(gaussian.propagate(process.to_conjugate(NOISE, q0), q1, q0), q1)
+    v, mu = gaussian.v, process.mu
+    phi = ((v + q1**2) / (v + q0**2)) ** 0.5 * ((sigma**2 + mu * q0**2) / (sigma**2 + mu * q1**2)) ** 0.5
+    close(process.modes(x1), phi * process.modes(NOISE), atol=1e-10)
+    close(phi**2, process.gamma(v, q1) / process.gamma(v, q0))
+
+
+def test_as_noise_grows_every_reference_becomes_the_gmrf_in_graph_coordinates():
+    """In graph coordinates the marginal is ``A (Sigma + q^2 I) A``; the level is as high as its limit is exact."""
+    spectrum = GRAPHS["random"].spectrum
+    process, field = ConjugateProcess.on(spectrum, delta=0.1, sigma=1.7), reference.gmrf(spectrum, 0.1, 1.7)
+    close(field.v, process.gamma_limit, rtol=1e-14)
+    members = reference.spectral(COVARIANCE, spectrum), reference.full(COVARIANCE), reference.diagonal(COVARIANCE)
+    for member in members:
+        marginal = process.to_graph(process.to_graph(member.covariance(1e8), 1e8).T, 1e8)
+        close(marginal, field.covariance())

@@ -1,0 +1,312 @@
+"""Run folders: interrupted anywhere and gone on with to the bit; refused where they are not what they should be."""
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+import grcd
+from grcd import model, run, training
+
+# What a machine does that is switched off in the middle. Slowed down, so that it cannot finish before.
+TRAIN_SLOWLY = """
+import sys, time, conftest, grcd
+from grcd.training import Update
+fast = Update.__call__
+Update.__call__ = lambda *given: (time.sleep(0.03), fast(*given))[1]
+graph = conftest.six_nodes()
+train, val = (conftest.signals(graph, n, seed) for n, seed in ((60, 0), (30, 1)))
+grcd.GRCD(graph, seed=3, device="cpu", **conftest.SETTINGS).fit(train, val, run=sys.argv[1])
+"""
+
+
+@pytest.fixture(scope="module")
+def fit(tiny, quick):
+    def fit(folder, force=False, **changes):
+        settings = {**quick, "seed": 3, **changes}
+        return grcd.GRCD(tiny.graph, device="cpu", **settings).fit(tiny.train, tiny.val, run=folder, force=force)
+
+    return fit
+
+
+@pytest.fixture(scope="module")
+def whole(fit, tmp_path_factory):
+    """The folder of a run that nobody interrupted. Read-only."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    fit(folder)
+    return folder
+
+
+@pytest.fixture
+def copied(whole, tmp_path):
+    return Path(shutil.copytree(whole, tmp_path / "copied"))
+
+
+@pytest.fixture
+def half(fit, tmp_path, monkeypatch):
+    """A run that was interrupted between its second validation, at update 40, and its third."""
+    raise_at_call(monkeypatch, training.Update, "__call__", 47)
+    with pytest.raises(KeyboardInterrupt):
+        fit(tmp_path / "half")
+    monkeypatch.undo()
+    return tmp_path / "half"
+
+
+def raise_at_call(monkeypatch, owner, name, number, error=KeyboardInterrupt, after=False):
+    """Let the ``number``-th call of a function fail, before it does anything or once it is done."""
+    original, calls = getattr(owner, name), []
+
+    def interrupted(*args, **kwargs):
+        calls.append(1)
+        result = original(*args, **kwargs) if after or len(calls) != number else None
+        if len(calls) == number:
+            raise error
+        return result
+
+    monkeypatch.setattr(owner, name, interrupted)
+
+
+def lines(folder):
+    """The log, without what may differ: seconds."""
+    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in record.items() if key != "seconds"} for record in records]
+
+
+def manifest(folder):
+    found = json.loads((folder / "run.json").read_text())
+    found.get("result", {}).pop("seconds", None)
+    return found
+
+
+def assert_same_run(folder, whole):
+    assert (folder / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    assert lines(folder) == lines(whole)
+    assert manifest(folder) == manifest(whole)
+    assert sorted(p.name for p in folder.iterdir()) == ["metrics.jsonl", "model.safetensors", "run.json"]
+
+
+def edited(folder, **changes):
+    (folder / "run.json").write_text(json.dumps({**json.loads((folder / "run.json").read_text()), **changes}))
+
+
+# -- interrupted and resumed ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "number", "after"),
+    [
+        pytest.param(training.Update, "__call__", 5, False, id="before the first validation"),
+        pytest.param(training.Update, "__call__", 33, False, id="between two validations"),
+        pytest.param(run, "save_file", 1, False, id="between the first line of the log and the first checkpoint"),
+        pytest.param(run, "save_file", 2, False, id="between a line of the log and its checkpoint"),
+        pytest.param(run.Run, "log", 2, True, id="right after a checkpoint"),
+        pytest.param(run.Run, "log", 3, True, id="after the last validation"),
+        pytest.param(run, "save_file", 4, False, id="before the model is written"),
+        pytest.param(run, "write_json", 2, False, id="between the model and the word that it is there"),
+    ],
+)
+def test_an_interrupted_run_ends_as_if_it_had_not_been(fit, whole, tmp_path, monkeypatch, owner, name, number, after):
+    folder = tmp_path / "run"
+    raise_at_call(monkeypatch, owner, name, number, after=after)
+    with pytest.raises(KeyboardInterrupt):
+        fit(folder)
+    monkeypatch.undo()
+    assert manifest(folder)["status"] == "training"
+    fit(folder)
+    assert_same_run(folder, whole)
+
+
+def test_a_run_interrupted_twice_ends_as_if_it_had_not_been(fit, half, whole, monkeypatch):
+    raise_at_call(monkeypatch, training.Update, "__call__", 15)
+    with pytest.raises(KeyboardInterrupt):
+        fit(half)
+    monkeypatch.undo()
+    fit(half)
+    assert_same_run(half, whole)
+
+
+def test_resuming_repeats_no_update_before_the_checkpoint(fit, half, monkeypatch):
+    calls, step = [], training.Update.__call__
+    monkeypatch.setattr(training.Update, "__call__", lambda *given: (calls.append(1), step(*given))[1])
+    fit(half)
+    assert len(calls) == 20
+
+
+def test_a_process_that_is_killed_leaves_a_run_that_ends_as_if_it_had_not_been(fit, whole, tmp_path):
+    folder = tmp_path / "killed"
+    process = subprocess.Popen([sys.executable, "-c", TRAIN_SLOWLY, folder], cwd=Path(__file__).parent)
+    try:
+        while process.poll() is None and not (
+            (folder / "metrics.jsonl").exists() and len((folder / "metrics.jsonl").read_text().splitlines()) >= 2
+        ):
+            time.sleep(0.005)
+    finally:
+        process.kill()
+    assert process.wait() == -signal.SIGKILL
+    assert manifest(folder)["status"] == "training"
+    fit(folder)
+    for left in folder.glob(".*"):  # at most a file that was being written
+        left.unlink()
+    assert_same_run(folder, whole)
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        '{"update": 60, "train": 0.0, "val": 0.0, "seconds": 9.9}\n',
+        '{"update": 60, "tra',
+        '{"update": 60, "train": 0.0, "val": 0.0}\n{"upd',
+    ],
+)
+def test_the_log_is_cut_back_to_the_checkpoint(fit, half, whole, tail):
+    with (half / "metrics.jsonl").open("a") as log:
+        log.write(tail)
+    fit(half)
+    assert lines(half) == lines(whole)
+
+
+def test_a_checkpoint_without_a_log_is_enough_to_go_on(fit, half, whole):
+    (half / "metrics.jsonl").unlink()
+    fit(half)
+    assert (half / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    assert [line["update"] for line in lines(half)] == [60]
+
+
+@pytest.mark.parametrize("kept", [0, 100, -1])
+def test_a_truncated_checkpoint_is_refused_by_name(fit, half, kept):
+    checkpoint = half / "checkpoint.safetensors"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:kept])
+    with pytest.raises(grcd.InputError, match=r"(?s)checkpoint\.safetensors.*damaged.*--force"):
+        fit(half)
+
+
+def test_a_checkpoint_of_another_network_is_refused_by_name(fit, half):
+    tensors = load_file(half / "checkpoint.safetensors")
+    tensors.pop("ema.output.bias")
+    save_file(tensors, half / "checkpoint.safetensors")
+    with pytest.raises(grcd.InputError, match=r"checkpoint\.safetensors.*other tensors"):
+        fit(half)
+
+
+# -- finished ------------------------------------------------------------------------------------------------------
+
+
+def test_a_finished_run_is_read_and_not_trained_again(fit, whole, fitted, monkeypatch):
+    monkeypatch.setattr(model, "train", None)
+    before = {path: path.read_bytes() for path in whole.iterdir()}
+    again = fit(whole)
+    assert (again.sample(5, seed=2) == fitted.sample(5, seed=2)).all()
+    assert again.result["updates"] == 60
+    assert {path: path.read_bytes() for path in whole.iterdir()} == before
+
+
+def test_a_run_folder_changes_nothing_about_what_is_trained(whole, fitted):
+    assert (grcd.load(whole).sample(5, seed=2) == fitted.sample(5, seed=2)).all()
+
+
+# -- refused -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ["copied", "half"])
+def test_another_configuration_is_refused_with_its_differences(fit, request, state):
+    folder = request.getfixturevalue(state)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(grcd.InputError) as caught:
+        fit(folder, width=4, lr=0.1)
+    for part in (str(folder), "width is 8 there and 4 here", "lr is 0.003 there and 0.1 here", "--force"):
+        assert part in str(caught.value)
+    assert "batch" not in str(caught.value)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_other_data_and_another_graph_are_refused(tiny, quick, copied):
+    with pytest.raises(grcd.InputError, match=r"data is [0-9a-f]{12} there and [0-9a-f]{12} here"):
+        grcd.GRCD(tiny.graph, seed=3, **quick).fit(tiny.train[1:], tiny.val, run=copied)
+    with pytest.raises(grcd.InputError, match=r"data is [0-9a-f]{12} there") as caught:
+        grcd.GRCD(tiny.graph, seed=3, **quick).fit(tiny.train, tiny.val + 1e-9, run=copied)
+    assert "graph" not in str(caught.value)
+    heavier = grcd.Graph.from_adjacency(2 * tiny.graph.weights, tiny.graph.node_ids)
+    with pytest.raises(grcd.InputError, match=r"graph is [0-9a-f]{12} there"):
+        grcd.GRCD(heavier, seed=3, **quick).fit(tiny.train, tiny.val, run=copied)
+
+
+@pytest.mark.parametrize("state", ["copied", "half"])
+def test_force_replaces_a_run(fit, request, tmp_path, state):
+    folder = request.getfixturevalue(state)
+    fit(folder, force=True, max_updates=20)
+    fit(tmp_path / "anew", max_updates=20)
+    assert_same_run(folder, tmp_path / "anew")
+
+
+def test_force_replaces_a_run_and_leaves_other_files_where_they_are(fit, copied, whole):
+    (copied / "notes.txt").write_text("mine")
+    fit(copied, force=True)
+    assert (copied / "notes.txt").read_text() == "mine"
+    assert (copied / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_folder_that_is_no_run_is_refused_and_left_alone(fit, tmp_path, force):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    for path in (tmp_path, tmp_path / "thesis.tex", tmp_path / "thesis.tex" / "run"):
+        with pytest.raises(grcd.InputError) as caught:
+            fit(path, force=force)
+        assert str(path) in str(caught.value)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("thesis.tex", "years of work")]
+
+
+def test_an_empty_folder_is_taken(fit, tmp_path):
+    (tmp_path / "empty").mkdir()
+    fit(tmp_path / "empty", max_updates=20)
+    assert grcd.load(tmp_path / "empty").result["updates"] == 20
+
+
+def test_a_run_killed_while_its_first_file_was_being_written_can_be_started_again(fit, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".run.json.x1y2z3.json").write_text('{"form')  # as files.whole names them
+    fit(tmp_path / "run", max_updates=20)
+
+
+@pytest.mark.parametrize("tensor", ["reference.v", "network.output.bias"])
+def test_a_finished_run_that_lacks_a_tensor_is_refused_by_fit(fit, copied, tensor):
+    tensors = load_file(copied / "model.safetensors")
+    del tensors[tensor]
+    save_file(tensors, copied / "model.safetensors")
+    with pytest.raises(grcd.InputError, match="copied"):
+        fit(copied)
+
+
+# -- a full disk ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [1, 4], ids=["at a checkpoint", "at the model"])
+def test_a_disk_that_is_full_is_an_input_error_and_the_run_can_go_on(fit, whole, tmp_path, monkeypatch, number):
+    full = SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+    raise_at_call(monkeypatch, run, "save_file", number, error=full)
+    with pytest.raises(grcd.InputError, match="No space left"):
+        fit(tmp_path / "run")
+    monkeypatch.undo()
+    fit(tmp_path / "run")
+    assert_same_run(tmp_path / "run", whole)
+
+
+def test_a_disk_that_is_full_when_the_log_is_written_is_an_input_error(fit, tmp_path, monkeypatch):
+    real = Path.open
+
+    def full(path, mode="r", *args, **kwargs):
+        if path.name == "metrics.jsonl" and mode == "a":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(path, mode, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(grcd.InputError, match=r"metrics\.jsonl"):
+        fit(tmp_path / "run")
