@@ -26,7 +26,7 @@ from grcd.backbone import DenoiserGNN
 from grcd.evaluation.score import ammd
 from grcd.files import write_json
 from grcd.graph import Graph
-from grcd.model import GRCD
+from grcd.model import GRCD, PRECISIONS
 from grcd.normalizer import Normalizer
 from grcd.streams import Stream
 from grcd.training import State, Update, draws
@@ -88,27 +88,18 @@ def timed(call: Callable[[], object], repeats: int, device: str) -> float:
 
 
 def measure(network_class: type, device: str, repeats: int) -> dict[str, float]:
+    """Milliseconds of an update (draws included) and of a sampling run (from the seed to signals on the host)."""
     model = ready_model(network_class, device)
     signals = Stream(0, "signals", model.device).normal(0, 20_000 * NODES).view(-1, NODES)
     update = Update(State(model.network, model.config, 0.0), model._score(model.reference), signals, model.config)
     drawn = draws(model.config, *signals.shape, 0, model.device)
     step = timed(lambda: [update(*next(drawn)) for _ in range(STEPS)], repeats, device) / STEPS
     model.network.requires_grad_(False)
-    return {
-        "step_ms": 1e3 * step,
-        "sample_ms": 1e3 * timed(lambda: model.sample(SAMPLES, nfe=NFE), repeats, device),
-        "network_ms": 1e3 * timed(lambda: _evaluations(model), repeats, device),
-    }
-
-
-def _evaluations(model: GRCD) -> None:
-    """The four network evaluations of a sampling run, without the solver around them."""
-    x = torch.zeros(SAMPLES, NODES, device=model.device)
-    t = torch.tensor(0.5, device=model.device)
-    with torch.inference_mode():
-        for _ in range(NFE):
-            for part in x.split(model._batch()):
-                model.network(part, t)
+    times = {"step_ms": 1e3 * step}
+    for precision in PRECISIONS if device.startswith("cuda") else ("float32",):
+        sample = timed(lambda precision=precision: model.sample(SAMPLES, NFE, precision=precision), repeats, device)
+        times[f"sample_{precision}_ms"] = 1e3 * sample
+    return times
 
 
 def counts(width: int = 128, blocks: int = 3, taps: int = 5) -> dict[str, dict[str, float]]:
@@ -147,7 +138,7 @@ def main() -> None:
     options.add_argument("--repeats", type=int, default=15)
     options.add_argument("--out", default="results/speed-cpu.json")
     args = options.parse_args()
-    with devices.arithmetic():
+    with devices.arithmetic("high"):
         ceiling = ceilings(args.device)
         times = {
             name: measure(network, args.device, args.repeats)

@@ -128,20 +128,21 @@ class GRCD:
         with devices.arithmetic(), torch.inference_mode(), bar("sampling", n, rate="signals") as advance:
             noise = Stream(seed, "terminal", self.device).normal(0, n * len(self.graph)).view(n, -1)
             for part in noise.split(batch):
-                parts.append(self._sampler(part, solver, nfe, tuple(levels), precision)(part))
+                parts.append(self._sampler(part, precision, solver, nfe, tuple(levels))(part))
                 done += len(part)
                 advance(done, "")
             return self.normalizer.undo(torch.cat(parts).cpu().numpy())
 
-    def _sampler(self, noise: Tensor, *choices) -> Callable[[Tensor], Tensor]:
+    def _sampler(self, noise: Tensor, precision: str, *choices) -> Callable[[Tensor], Tensor]:
         """From terminal noise to z-scored signals; on CUDA a captured graph, made once for a batch size and choices."""
+        key = (len(noise), precision, *choices)
         if self.device.type != "cuda":
-            return lambda noise: self._generated(noise, *choices)
-        key = (len(noise), *choices)
+            network = self._cast(precision)
+            return lambda noise: self._generated(network, noise, *choices)
         if not self._replay or self._replay[0] != key:
-            source, sink = torch.empty_like(noise), torch.empty_like(noise)
             self._replay = ()  # lets go of the last one's memory first
-            replay = devices.captured(lambda: sink.copy_(self._generated(source, *choices)))
+            network, source, sink = self._cast(precision), torch.empty_like(noise), torch.empty_like(noise)
+            replay = devices.captured(lambda: sink.copy_(self._generated(network, source, *choices)))
             self._replay = (key, source, sink, replay)
         _, source, sink, replay = self._replay
 
@@ -152,10 +153,10 @@ class GRCD:
 
         return sampled
 
-    def _generated(self, noise: Tensor, solver: str, nfe: int, levels: tuple[float, ...], precision: str) -> Tensor:
+    def _generated(self, network, noise: Tensor, solver: str, nfe: int, levels: tuple[float, ...]) -> Tensor:
         """Terminal draw, probability flow, and back to graph coordinates (section 3)."""
         terminal = scalar(self.reference) if self.method.terminal == "scalar" else self.reference
-        eps_hat = self._score(self.reference).eps_hat(self._cast(precision))
+        eps_hat = self._score(self.reference).eps_hat(network)
         x = solvers.solve(solver, eps_hat, terminal.draw(noise, levels[0]), nfe, self.process, self.reference, levels)
         return self.process.to_graph(x, levels[-1])
 

@@ -103,7 +103,7 @@ def spectral(covariance: np.ndarray, spectrum: Spectrum) -> Gaussian:
 
 def scalar(reference: Gaussian) -> Gaussian:
     """One shared variance, the mean of ``v``: the comparison arm of section 4.2."""
-    return Gaussian(torch.full_like(reference.v, float(reference.v.mean())), reference.B)
+    return Gaussian(reference.v.mean().expand_as(reference.v), reference.B)
 
 
 def full(covariance: np.ndarray) -> Gaussian:

@@ -118,6 +118,7 @@ def sample(
     grid: Annotated[str, typer.Option(help="power, log-snr, or noise levels as q0,q1,...")] = "power",
     seed: Seed = 0,
     device: Device = "auto",
+    precision: Annotated[str, typer.Option(help="The network's: float32, or bfloat16 (faster on a GPU).")] = "float32",
     force: Force = False,
 ) -> None:
     """Generate signals from a trained model, in the units of the training signals."""
@@ -129,7 +130,7 @@ def sample(
     check_writable_ending(out)
     make_folder(out.parent)
     model = load(run, device)
-    signals = model.sample(n, nfe, seed, solver, rho, _levels(grid))
+    signals = model.sample(n, nfe, seed, solver, rho, _levels(grid), precision=precision)
     write_signals(out, signals, model.graph.node_ids)
     print(f"{out}: {n} signals on {len(model.graph)} nodes, {nfe} network evaluations each")
 

@@ -103,7 +103,7 @@ def _named_array(path: Path, name: str) -> Table:
 
 def _npz(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except Exception as error:  # zipfile, zlib, numpy and the OS each have their own for a damaged file
         raise _unreadable(path, error) from None

@@ -1,0 +1,107 @@
+"""Write results/README.md from the files the other scripts left there: no number is typed by hand.
+
+python benchmarks/report.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+RESULTS = Path(__file__).parent.parent / "results"
+
+
+def load(name: str) -> dict:
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+def origin(result: dict) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    return f"`{result['command']}`, {result['date']}, {result['hardware']} ({versions}).\n"
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"
+
+
+def scan() -> str:
+    result = load("sbm-scan")
+    rows = []
+    for row in result["ranked"][:5]:
+        cells = [f"{row[f'c{c}']['mean']:.4f} ({row[f'c{c}']['distance']:+.1f})" for c in (1, 4, 16)]
+        rows.append([str(row["seed"]), *cells, f"{row['distance']:.2f}"])
+    paper = [f"{mean:.4f} ± {sd:.4f}" for mean, sd in result["paper"].values()]
+    text = "aMMD of the graph-spectral control by graph seed (in brackets: distance to the paper's, in its sd).\n\n"
+    return text + table(["graph seed", "c = 1", "c = 4", "c = 16", "distance"], [["paper", *paper, ""], *rows])
+
+
+def sbm16() -> str:
+    result = load("sbm16")
+    rows = [["floor: training signals", "", f"{result['floor']:.4f}", "", ""]]
+    rows += [[name, "", f"{s['mean']:.4f} ± {s['sd']:.4f}", "", ""] for name, s in result["controls"].items()]
+    for updates in [key for key in result if key.endswith(" updates")]:
+        for name, s in result[updates].items():
+            paper, ratio = (f"{s['paper']:.4f}", f"{s['ratio']:.2f}") if "paper" in s else ("", "")
+            rows.append([f"GRCD, {name}", updates, f"{s['mean']:.4f} ± {s['sd']:.4f}", paper, ratio])
+    text = "aMMD on SBM c = 16, rho 3, mean ± sample sd over seeds 0, 1, 2 (controls: five draws). Lower is better.\n\n"
+    return text + table(["", "training", "aMMD", "paper", "ours / paper"], rows)
+
+
+def speed(name: str) -> str:
+    result = load(name)
+    ours, plain = result["times"]["ours"], result["times"]["plain"]
+    rows = [
+        [
+            key.removesuffix("_ms").replace("_", " "),
+            f"{ours[key]:.2f}",
+            f"{plain[key]:.2f}",
+            f"{result['ratios'][key]:.2f}",
+        ]
+        for key in ours
+    ]
+    need, bound, ceiling = result["counts"]["ours"], result["bound_ms"], result["ceilings"]
+    text = table(["milliseconds", "ours", "plain network", "ratio"], rows)
+    for what, key in (("update", "step_ms"), ("sample", "sample_float32_ms")):
+        text += (
+            f"\nA {what} needs {need[f'{what}_gflop']:.1f} GFLOP and {need[f'{what}_gbyte']:.2f} GB in float32; at "
+            f"{ceiling['product_gflops']:.0f} GFLOP/s and {ceiling['copy_gbyte_s']:.0f} GB/s, measured in the same run, "
+            f"that is {bound[what]:.2f} ms at least, {ours[key] / bound[what]:.1f} times faster than measured."
+        )
+    return text + f"\n\naMMD of 5,000 against 5,000 signals: {result['times']['ammd_5000_s']:.2f} s.\n"
+
+
+SECTIONS = {
+    "sbm-scan": ("Which stochastic block model", scan),
+    "sbm16": ("SBM c = 16 under the paper's protocol", sbm16),
+    "speed-cpu": ("Speed on two cores", lambda: speed("speed-cpu")),
+    "speed-gpu": ("Speed on a GPU", lambda: speed("speed-gpu")),
+    "demo": ("The demo over three seeds", lambda: demo()),
+}
+
+
+def demo() -> str:
+    result = load("demo")
+    rows = [
+        [
+            str(cell["seed"]),
+            f"{cell['grcd_nfe4']:.4f}",
+            f"{cell['best_control']:.4f}",
+            f"{cell['ratio']:.2f}",
+            f"{cell['seconds']:.0f}",
+        ]
+        for cell in result["cells"]
+    ]
+    return table(["seed", "GRCD, NFE 4", "best Gaussian control", "ratio", "seconds, all of it"], rows)
+
+
+def main() -> None:
+    parts = ["# Results\n\nWritten by `benchmarks/report.py` from the JSON files beside it.\n"]
+    for name, (title, section) in SECTIONS.items():
+        if (RESULTS / f"{name}.json").exists():
+            parts.append(f"## {title}\n\n{origin(load(name))}\n{section()}")
+    (RESULTS / "README.md").write_text("\n".join(parts))
+
+
+if __name__ == "__main__":
+    main()

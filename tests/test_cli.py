@@ -1,0 +1,167 @@
+"""The command line, as a user meets it: in a process of its own, by exit status, output and files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import grcd
+from grcd.data.tables import read_signals, write_dataset
+
+QUICK = ["--set", "width=8", "--set", "validate_every=20", "--device", "cpu"]
+
+
+def run(*args, cwd=None, **settings):
+    command = [sys.executable, "-c", "from grcd.cli import main; main()", *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300, **settings)
+
+
+def refused(result):
+    """What the user can correct: status 2, a message in three parts, and nothing else."""
+    assert result.returncode == 2, result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    assert all(part in result.stderr for part in ("got ", "\nexpected ", "\nto fix: "))
+    return result.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, tiny):
+    """A dataset file and a run trained on it."""
+    path = tmp_path_factory.mktemp("cli")
+    write_dataset(path / "tiny.npz", tiny)
+    result = run("train", "--data", "tiny.npz", "--max-updates", 40, "--seed", 5, *QUICK, cwd=path)
+    assert result.returncode == 0, result.stderr
+    return path
+
+
+def test_help_needs_no_torch():
+    code = "import sys, grcd.cli.commands; print('torch' in sys.modules, 'numpy' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.stdout == "False False\n"
+    for command in ("demo", "data", "train", "sample", "evaluate"):
+        assert command in run("--help").stdout
+
+
+def test_train_sample_evaluate_in_the_datas_own_units(folder, tiny):
+    assert (folder / "runs/tiny-grcd-s5/model.safetensors").exists()
+    result = run("sample", "runs/tiny-grcd-s5", "-n", 30, "--nfe", 3, "--seed", 2, "--out", "new/x.csv", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    values, ids = read_signals(folder / "new/x.csv")
+    model = grcd.load(folder / "runs/tiny-grcd-s5", device="cpu")
+    assert tuple(ids) == tiny.graph.node_ids
+    assert values == pytest.approx(model.sample(30, nfe=3, seed=2), rel=1e-6)  # another process, other threads
+
+    result = run("evaluate", "new/x.csv", "--data", "tiny.npz", "--json", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    scores = json.loads(result.stdout)
+    assert scores == grcd.evaluate(values, tiny).to_dict()
+    assert set(scores) == {"ammd", "quadratic_variation", "spectral_centroid", "degree_correlation", "n", "floor"}
+    assert set(scores["floor"]) == set(scores) - {"floor"}
+
+    table = run("evaluate", "new/x.csv", "--data", "tiny.npz", "--split", "val", cwd=folder).stdout
+    assert f"{grcd.evaluate(values, tiny, 'val').ammd:.4f}" in table
+
+
+def test_a_finished_run_says_so_and_is_left_alone(folder):
+    before = (folder / "runs/tiny-grcd-s5/model.safetensors").stat().st_mtime_ns
+    result = run("train", "--data", "tiny.npz", "--max-updates", 40, "--seed", 5, *QUICK, cwd=folder)
+    assert (result.returncode, "finished already" in result.stdout) == (0, True)
+    assert (folder / "runs/tiny-grcd-s5/model.safetensors").stat().st_mtime_ns == before
+    message = refused(run("train", "--data", "tiny.npz", "--max-updates", 60, "--seed", 5, *QUICK, cwd=folder))
+    assert "max_updates is 40 there and 60 here" in message
+
+
+def test_an_interrupt_leaves_with_130_and_the_same_command_goes_on(folder, tmp_path):
+    command = ["train", "--data", folder / "tiny.npz", "--max-updates", 2000, *QUICK]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from grcd.cli import main; main()", *map(str, command), "--out", "stopped"],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    log = tmp_path / "stopped/metrics.jsonl"
+    while not (log.exists() and log.read_text().count("\n") >= 2):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    assert run(*command, "--out", "stopped", cwd=tmp_path).returncode == 0
+    assert run(*command, "--out", "whole", cwd=tmp_path).returncode == 0
+    stopped, whole = (tmp_path / name / "model.safetensors" for name in ("stopped", "whole"))
+    assert stopped.read_bytes() == whole.read_bytes()
+
+
+def test_exported_built_in_data_are_the_data(tmp_path):
+    assert run("data", "export", "sbm-c4", "--out", tmp_path / "d.npz").returncode == 0
+    data = grcd.load_dataset("sbm-c4")
+    with np.load(tmp_path / "d.npz") as file:
+        assert np.array_equal(file["test"], data.test)
+        assert np.array_equal(file["adjacency"], data.graph.weights.toarray())
+    assert "exists already" in refused(run("data", "export", "sbm-c4", "--out", tmp_path / "d.npz"))
+    listed = run("data", "list").stdout
+    assert all(name in listed for name in ("sbm-c1", "sbm-c4", "sbm-c16"))
+
+
+@pytest.mark.parametrize(
+    ("args", "parts"),
+    [
+        ("trian", ["command 'trian'", "demo, train, sample", "did you mean 'train'?"]),
+        ("train --dta x", ["option '--dta'", "--max-updates", "did you mean '--data'?"]),
+        ("train --data sbm-c61", ["dataset 'sbm-c61'", "sbm-c1, sbm-c4, sbm-c16", "did you mean"]),
+        ("train --data sbm-c16 --method grdc", ["method 'grdc'", "grcd-rho3", "did you mean 'grcd'?"]),
+        ("train --data sbm-c16 --set widht=4", ["setting 'widht'", "did you mean 'width'?"]),
+        ("train --data sbm-c16 --set width", ["--set width", "key=value"]),
+        ("train --data sbm-c16 --set width=wide", ["width = 'wide'", "a whole number"]),
+        ("train --data sbm-c16 --device tpu", ["device 'tpu'", "cpu"]),
+        ("train --data sbm-c16 --max-updates many", ["--max-updates"]),
+        ("train --data sbm-c16 --graph tiny.npz", ["built-in"]),
+        ("train --data nowhere.csv", ["nowhere.csv"]),
+        ("train", ["--data"]),
+        ("sample runs/tiny-grcd-s5 --out x.npz --solver huen", ["solver 'huen'", "did you mean 'heun'?"]),
+        ("sample runs/tiny-grcd-s5 --out x.npz --nfe 0", ["nfe = 0"]),
+        ("sample runs/tiny-grcd-s5 --out x.npz -n 0", ["n = 0"]),
+        ("sample runs/tiny-grcd-s5 --out x.npz --rho -1", ["rho = -1"]),
+        ("sample runs/tiny-grcd-s5 --out x.npz --grid 2,1,3", ["descending"]),
+        ("sample runs/tiny-grcd-s5 --out x.npz --grid cosine", ["grid 'cosine'", "power, log-snr"]),
+        ("sample runs/tiny-grcd-s5 --out x.npz --precision half", ["precision 'half'", "float32, bfloat16"]),
+        ("sample runs/tiny-grcd-s5 --out x.txt", ["'.txt'", ".npz, .csv"]),
+        ("sample runs/tiny-grcd-s5 --out tiny.npz", ["exists already", "--force"]),
+        ("sample runs/tiny-grcd-s5 --out tiny.npz/x.npz", ["tiny.npz"]),
+        ("sample runs/nothing --out x.npz", ["runs/nothing", "not a run folder", "runs/tiny-grcd-s5"]),
+        ("evaluate tiny.npz --data sbm-c16", ["`signals`"]),
+        ("evaluate other.npy --data tiny.npz", ["shape (4, 9)", "(samples, 6)"]),
+        ("evaluate gaps.npy --data tiny.npz", ["1 NaN or infinite"]),
+        ("evaluate one.npy --data tiny.npz", ["1 sample "]),
+        ("evaluate good.npy --data tiny.npz --split tset", ["split 'tset'", "did you mean 'test'?"]),
+        ("train --data good.npy", ["without a graph", "--graph"]),
+        ("train --data still.npy --graph tiny.npz", ["never change"]),
+    ],
+)
+def test_what_the_user_can_correct(folder, args, parts):
+    x = np.random.RandomState(1).standard_normal((40, 6))
+    for name, values in {
+        "good": x,
+        "other": np.ones((4, 9)),
+        "gaps": np.where(np.arange(240).reshape(40, 6) == 7, np.nan, x),
+        "one": x[:1],
+        "still": np.where(np.arange(6) == 2, 1.0, x),
+    }.items():
+        np.save(folder / f"{name}.npy", values)
+    before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
+    message = refused(run(*args.split(), cwd=folder))
+    assert [part for part in parts if part not in message] == []
+    assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before  # nothing half-written
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(folder, tmp_path):
+    tmp_path.chmod(0o500)
+    assert "Permission denied" in refused(run("sample", "runs/tiny-grcd-s5", "--out", tmp_path / "x.npz", cwd=folder))

@@ -1,0 +1,80 @@
+"""What only a GPU can show: the fused kernel, the captured update and sampler, the same bits twice."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+import grcd
+import grcd.solvers
+from grcd.kernels import silu_norm
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+SETTINGS = {"seed": 3, "width": 16, "validate_every": 20, "max_updates": 60, "batch": 32, "lr": 3e-3}
+
+
+def small_data():
+    W = np.zeros((13, 13))
+    W[np.arange(12), np.arange(1, 13)] = 1.0
+    random = np.random.RandomState(0)
+    return grcd.Graph.from_adjacency(W + W.T), 5 + random.standard_normal((90, 13)).cumsum(axis=1)
+
+
+def fitted(device, **settings):
+    graph, x = small_data()
+    return grcd.GRCD(graph, device=device, **SETTINGS).fit(x[:60], x[60:], **settings)
+
+
+def weights(model):
+    return torch.cat([p.detach().flatten().cpu() for p in model.network.parameters()])
+
+
+@pytest.mark.parametrize("rows", [1, 31, 5000])
+def test_the_fused_kernel_and_its_gradients_are_those_of_the_plain_functions(rows):
+    torch.manual_seed(0)
+    fused = [torch.randn(*shape, device="cuda", requires_grad=True) for shape in ((rows, 64), (64,), (64,))]
+    plain = [t.detach().double().requires_grad_() for t in fused]
+    g = torch.randn(rows, 64, device="cuda")
+    out, expected = silu_norm(*fused), F.layer_norm(F.silu(plain[0]), (64,), plain[1], plain[2])
+    out.backward(g)
+    expected.backward(g.double())
+    pairs = [(out, expected), *((a.grad, b.grad) for a, b in zip(fused, plain, strict=True))]
+    for got, want in pairs:
+        assert (got - want).norm() <= 1e-6 * want.norm()
+
+
+def test_the_captured_update_gives_the_same_bits_twice_and_after_an_interrupt(tmp_path, monkeypatch):
+    whole = weights(fitted("cuda", run=tmp_path / "whole"))
+    assert torch.equal(whole, weights(fitted("cuda", run=tmp_path / "again")))
+
+    from grcd.run import Run
+
+    log = Run.log
+
+    def stop_at_the_second(self, state, record):
+        log(self, state, record)
+        if state.update == 40:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "log", stop_at_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        fitted("cuda", run=tmp_path / "stopped")
+    monkeypatch.setattr(Run, "log", log)
+    assert torch.equal(whole, weights(fitted("cuda", run=tmp_path / "stopped")))
+
+
+def test_training_there_is_training_here_to_rounding():
+    here, there = weights(fitted("cpu")), weights(fitted("cuda"))
+    assert (here - there).norm() <= 1e-3 * here.norm()  # TF32 products, 60 updates
+
+
+def test_a_run_samples_alike_on_both_devices(tmp_path):
+    fitted("cpu").save(tmp_path / "run")
+    here, there = (grcd.load(tmp_path / "run", device=device) for device in ("cpu", "cuda"))
+    for solver in grcd.solvers.SOLVERS:
+        x, y = here.sample(50, nfe=5, solver=solver), there.sample(50, nfe=5, solver=solver)
+        assert np.abs(x - y).max() <= 1e-4 * np.abs(x).max(), solver
+        assert np.array_equal(y, there.sample(50, nfe=5, solver=solver))
+        assert np.abs(there.sample(50, nfe=5, solver=solver, batch=7) - y).max() <= 1e-5 * np.abs(y).max()
+    coarse = there.sample(50, nfe=5, precision="bfloat16")
+    assert np.abs(coarse - there.sample(50, nfe=5)).max() <= 0.05 * np.abs(coarse).max()
