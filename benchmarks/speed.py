@@ -46,14 +46,14 @@ class PlainDenoiserGNN(DenoiserGNN):
     def forward(self, x, t):
         x = x.float()
         embedding = self.embed(t).expand(len(x), -1)[:, None, :].expand(-1, x.shape[1], -1)
-        h = self.input(torch.cat([x[..., None], embedding], dim=-1))
+        h = self.input(torch.cat([x[..., None], embedding], dim=-1).to(self.input.weight.dtype))
         for block in self.blocks:
             power, filtered = h, block.h[0] * h
             for tap in block.h[1:]:
                 power = self.S @ power
                 filtered = filtered + tap * power
             h = block.norm(F.silu(block.mix(filtered)))
-        return self.output(h)[..., 0] + x
+        return self.output(h)[..., 0].float() + x
 
 
 def sensor_graph() -> Graph:

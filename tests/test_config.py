@@ -25,7 +25,7 @@ def test_defaults_are_the_papers_hyperparameters():
     paper |= {"width": 128, "blocks": 3, "taps": 5, "time_dim": 64}
     paper |= {"lr": 3e-4, "weight_decay": 1e-4, "batch": 256, "clip": 1.0, "ema": 0.999}
     paper |= {"validate_every": 250, "patience": 8, "tolerance": 0.002, "max_updates": 40_000}
-    assert dataclasses.asdict(Config()) == {"method": "grcd", "seed": 0} | paper
+    assert dataclasses.asdict(Config()) == {"method": "grcd", "seed": 0, "stopping": "gain"} | paper
 
 
 @pytest.mark.parametrize(

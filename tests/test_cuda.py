@@ -63,14 +63,21 @@ def test_the_captured_update_gives_the_same_bits_twice_and_after_an_interrupt(tm
     assert torch.equal(whole, weights(fitted("cuda", run=tmp_path / "stopped")))
 
 
+def test_a_model_samples_right_after_training():
+    model = fitted("cuda")
+    for solver in grcd.solvers.SOLVERS:
+        assert np.isfinite(model.sample(20, nfe=4, solver=solver)).all()
+
+
 def test_training_there_is_training_here_to_rounding():
     here, there = weights(fitted("cpu")), weights(fitted("cuda"))
     assert (here - there).norm() <= 1e-3 * here.norm()  # TF32 products, 60 updates
 
 
 def test_a_run_samples_alike_on_both_devices(tmp_path):
-    fitted("cpu").save(tmp_path / "run")
-    here, there = (grcd.load(tmp_path / "run", device=device) for device in ("cpu", "cuda"))
+    here = fitted("cpu")
+    here.save(tmp_path / "run")
+    there = grcd.load(tmp_path / "run", device="cuda")
     for solver in grcd.solvers.SOLVERS:
         x, y = here.sample(50, nfe=5, solver=solver), there.sample(50, nfe=5, solver=solver)
         assert np.abs(x - y).max() <= 1e-4 * np.abs(x).max(), solver

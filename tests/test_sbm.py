@@ -12,16 +12,16 @@ from grcd.graph import Spectrum
 
 # To refresh after a deliberate change of the data:  python tests/test_sbm.py
 CHECKSUMS = {
-    "graph": "0b78705547e65d7a1ecd259545590c217922e4d7bb928b61b0845051810f26af",
-    "sbm-c1 train": "5ab43a0ece6e8ccd8e26e2023978320d129fa21d8045aa4d7807a50eb389e8c4",
-    "sbm-c1 val": "3ab7caf88fd6ee96629270c5f2b466a6176047be2e9e55817ba0f3af789e713d",
-    "sbm-c1 test": "8c45cd86113d777ec708b0788be6cf89e6f98da32e9b67549abd245cb3acc4a7",
-    "sbm-c4 train": "1d1a1fc6ccd0f648b600db951e4d357c1664eb411cdcd449966ff3933b10195c",
-    "sbm-c4 val": "a18f3fbe31ab7bbe8b6aac5c0d09c870290ad3737b876fdf93e087fc4d1466b1",
-    "sbm-c4 test": "f64eba745f515190b81b4ee4f09ea06b2a753df8fac4c2bbc1af11c607bda503",
-    "sbm-c16 train": "a69075ba5084c548cf6d4e314394a84c6a01c439daf1530ac30545b72e4a98ea",
-    "sbm-c16 val": "51699131957cc41c343463408647a7f5e3b79e49fca6408f7a658f383a637330",
-    "sbm-c16 test": "68e344e36e93874203d24734ed09d1433802909f918c870c4d56e6fbaf799328",
+    "graph": "01bf308cf7af4ce0f78ae3a5356a55e6ff29198970414bb1b1e78af852780990",
+    "sbm-c1 train": "14ba31a21e9493889f3149c138fcb9b27e69648be1e2a7fd871042fb81133f51",
+    "sbm-c1 val": "4ac673e8d650ac604e49d43c01b7144de8732ebf44d142ad7057e7b9e2d7fa6d",
+    "sbm-c1 test": "582ded21cc4ca7f5355f6be299bc1a249b8dc30a5e9006ccf200b1a5a5d26dcf",
+    "sbm-c4 train": "fc61727612ee2bcb1836ac6dcd66c77a1249905c35a6a67c9879c010e0f6ff9c",
+    "sbm-c4 val": "6f3670b01317db564c979ce5bcb12a5693602e7c7448ac28d2a0af9bfa4ab57c",
+    "sbm-c4 test": "757c4f9dcb57d6e3a5acca677d86b6c033ee53e9f0cd13d71578ba5082eac237",
+    "sbm-c16 train": "c12febfc812895e4d87decfde77eaa37edde265eb26b72cab41f458e6b63f0be",
+    "sbm-c16 val": "37effc186d736bc91879341c3cb82616bf3a5961baa1dbfcbaabd6464e8c20e2",
+    "sbm-c16 test": "4518e011a9426d9e65a58db094ad3c23a064419ad6bdbbe36c503593035a9793",
 }
 
 

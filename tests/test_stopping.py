@@ -43,6 +43,15 @@ def test_the_same_step_counts_where_the_gain_is_small_and_not_where_it_is_large(
     assert far.stale == 1  # gain 9.05, step 0.04
 
 
+def test_the_papers_rule_measures_against_the_error_itself():
+    # At a loss of 0.5 the milestone moves for more than 0.05, whatever the reference achieves.
+    for baseline in (0.5001, 1.0, 10.0):
+        small, large = rule(baseline, rule="paper"), rule(baseline, rule="paper")
+        told(small, 0.54, 0.5)
+        told(large, 0.56, 0.5)
+        assert (small.stale, large.stale) == (1, 0)
+
+
 def test_while_the_network_is_worse_than_the_reference_any_improvement_counts():
     plateau = rule(baseline=1.0)
     told(plateau, 3.0, 2.999999, 2.999998)

@@ -198,6 +198,15 @@ def test_validation_gives_the_same_error_to_the_same_network_every_time(tiny):
     assert validation(setting.network) == first == setting.validation()(setting.network)
 
 
+def test_under_the_papers_rule_every_validation_has_its_own_draws(tiny):
+    setting = Setting(tiny, stopping="paper")
+    validation, n = setting.validation(), 3
+    drawn = [part.flatten() for update in range(n) for part in validation.draws(250 * update)]
+    assert len({part.numpy().tobytes() for part in drawn}) == 2 * n
+    assert validation(setting.network, 250) != validation(setting.network, 500)
+    assert validation(setting.network, 250) == setting.validation()(setting.network, 250)  # keyed, not remembered
+
+
 def test_validation_does_not_depend_on_the_batch_size(tiny):
     one, other = Setting(tiny, batch=16), Setting(tiny, batch=1000)
     assert one.validation()(one.network) == pytest.approx(other.validation()(one.network), rel=1e-6)
@@ -208,11 +217,12 @@ def test_validation_looks_at_every_stretch_of_the_time_axis_and_repeats_few_sign
     validation = setting.validation()
     n = len(validation.x)
     assert n == 1050  # 35 times 30: the first multiple from 1024 up
-    u = (np.sort(validation.q[:, 0].numpy()) / 2.0 - 0.02) / 0.98
+    noise, q = validation.draws()
+    u = (np.sort(q[:, 0].numpy()) / 2.0 - 0.02) / 0.98
     assert np.array_equal(np.floor(u * n + 1e-9), np.arange(n))
     assert torch.equal(validation.x[:30], validation.x[30:60])
-    assert len({row.numpy().tobytes() for row in validation.noise}) == n
-    assert abs(np.corrcoef(validation.q[:, 0], np.arange(n))[0, 1]) < 0.15  # in random order
+    assert len({row.numpy().tobytes() for row in noise}) == n
+    assert abs(np.corrcoef(q[:, 0], np.arange(n))[0, 1]) < 0.15  # in random order
 
 
 # -- the loop ------------------------------------------------------------------------------------------------------
@@ -241,7 +251,7 @@ def test_the_training_loss_of_a_record_is_the_mean_since_the_last(tiny):
 def test_training_ends_when_the_rule_says_so_and_returns_the_best_weights(tiny, monkeypatch):
     losses, seen = iter([0.9, 0.5, 0.7, 0.6, 0.8]), []
 
-    def scripted(self, network):
+    def scripted(self, network, update):
         seen.append([p.clone() for p in network.parameters()])
         return next(losses)
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 
 from . import methods
 from .errors import InputError, unknown
+from .stopping import RULES
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Config:
     clip: float = 1.0
     ema: float = 0.999
     validate_every: int = 250
+    stopping: str = "gain"
     patience: int = 8
     tolerance: float = 0.002
     max_updates: int = 40_000
@@ -51,8 +53,10 @@ class Config:
         for field in fields(self):
             object.__setattr__(self, field.name, _typed(field.name, field.type, getattr(self, field.name)))
         methods.find(self.method)
+        if self.stopping not in RULES:
+            raise unknown("stopping rule", self.stopping, RULES)
         for key, value in asdict(self).items():
-            if key in ("method", "seed", "weight_decay"):
+            if key in ("method", "stopping", "seed", "weight_decay"):
                 continue
             if not value > 0:
                 raise InputError(f"{key} = {value}", "a value above zero", f"leave {key} at its default or raise it")

@@ -69,7 +69,8 @@ class GRCD:
         if folder is not None and folder.finished:
             return self._restored(folder.path, *read(folder.path))
         z_train, z_val = normalizer.apply(x_train), normalizer.apply(x_val)
-        reference = spectral(ledoit_wolf(z_train, self.config.eps_ref), self.graph.spectrum).to(self.device)
+        v = spectral(ledoit_wolf(z_train, self.config.eps_ref), self.graph.spectrum).v
+        reference = Gaussian(v.to(self.device), self.process.U)
         outcome = self._trained(reference, z_train, z_val, folder)
         self._replay = ()
         self.normalizer, self.reference, self._facts = normalizer, reference, facts

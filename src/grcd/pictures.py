@@ -41,9 +41,11 @@ def layout(graph: Graph) -> np.ndarray:  # (nodes, 2)
 def signals_on_graph(path: str | Path, graph: Graph, rows: dict[str, np.ndarray], unit: str = "") -> None:
     """A few signals of each kind, one row a kind, on one colour scale."""
     columns = max(len(signals) for signals in rows.values())
-    figure = Figure(figsize=(2.6 * columns, 2.75 * len(rows) + 0.3), layout="constrained", dpi=150)
-    limit = np.quantile(np.abs(np.concatenate(list(rows.values()))), 0.99)
     place, edges = layout(graph), np.array(graph.weights.nonzero()).T
+    breadth, height = np.ptp(place, axis=0)
+    row = 2.6 * np.clip(height / breadth, 0.4, 1.5) + 0.35  # as tall as the drawing, and its title
+    figure = Figure(figsize=(2.6 * columns + 1, row * len(rows)), layout="constrained", dpi=150)
+    limit = np.quantile(np.abs(np.concatenate(list(rows.values()))), 0.99)
     axes = figure.subplots(len(rows), columns, squeeze=False)
     for line, (title, signals) in zip(axes, rows.items(), strict=True):
         for k, axis in enumerate(line):

@@ -45,7 +45,7 @@ class State:
                 "exp_avg_sq": torch.zeros_like(p),
             }
         self.best = copy.deepcopy(self.ema)
-        self.plateau = Plateau(baseline, config.patience, config.tolerance)
+        self.plateau = Plateau(baseline, config.stopping, config.patience, config.tolerance)
         self.update = 0
         self.seconds = 0.0
 
@@ -118,26 +118,33 @@ class Update:
 
 
 class Validation:
-    """The denoising error on fixed draws: of a network, and of the reference alone (the ``baseline``)."""
+    """The denoising error: of a network, and of the reference alone (the ``baseline``).
+
+    The draws are the same every time; under the stopping rule "paper" each validation has its own.
+    """
 
     def __init__(self, score: Epsilon, x_val: Tensor, config: Config):
         self.score, self.config = score, config
-        repeats = -(-VALIDATION_DRAWS // len(x_val))
-        self.x = x_val.repeat(repeats, 1)
-        n, random = len(self.x), Stream(config.seed, "validation", x_val.device)
-        self.noise = random.normal(0, self.x.numel()).view_as(self.x)
+        self.x = x_val.repeat(-(-VALIDATION_DRAWS // len(x_val)), 1)
+        self.random = Stream(config.seed, "validation", x_val.device)
+
+    def draws(self, update: int = 0) -> tuple[Tensor, Tensor]:
+        """Noise and noise levels for every signal."""
+        n, first = len(self.x), 3 * update if self.config.stopping == "paper" else 0
+        noise = self.random.normal(first, self.x.numel()).view_as(self.x)
         # Stratified: every stretch of the time axis is looked at, in random order over the signals.
-        u = (random.uniform(1, n).argsort() + random.uniform(2, n)) / n
-        self.q = score.process.training_level(u)[:, None]
+        u = (self.random.uniform(first + 1, n).argsort() + self.random.uniform(first + 2, n)) / n
+        return noise, self.score.process.training_level(u)[:, None]
 
     @torch.no_grad()
-    def __call__(self, network: nn.Module) -> float:
-        parts = (part.split(self.config.batch) for part in (self.x, self.noise, self.q))
+    def __call__(self, network: nn.Module, update: int = 0) -> float:
+        parts = (part.split(self.config.batch) for part in (self.x, *self.draws(update)))
         return float(torch.cat([self.score.losses(network, *part) for part in zip(*parts, strict=True)]).mean())
 
     def baseline(self, reference: Gaussian) -> float:
         """The error of predicting the noise by the reference."""
-        return float((self.noise - reference.eps(self.x + self.q * self.noise, self.q)).square().mean())
+        noise, q = self.draws()
+        return float((noise - reference.eps(self.x + q * noise, q)).square().mean())
 
 
 class Outcome:
@@ -179,7 +186,7 @@ def train(
             state.update += 1
             advance(state.update, note)
             if state.update % every == 0 or state.update == config.max_updates:
-                loss = validation(state.ema)
+                loss = validation(state.ema, state.update)
                 if not math.isfinite(loss):
                     raise InputError(
                         f"a validation error of {loss} at update {state.update}: training diverged",
