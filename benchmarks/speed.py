@@ -1,7 +1,8 @@
 """Speed, side by side in one run with a plain implementation of the same network, at METR-LA's size.
 
-The plain network forms the five powers of every filter by dense N x N products with S (float32), block by block; all
-else (protocol, solver, batches) is shared. Weights are random: speed does not depend on them. The counts printed beside
+The plain network forms the five powers of every filter by dense N x N products with S, block by block; all else
+(protocol, solver) is shared. Sampling is timed in batches that fit the cache, as the model does it, and with all signals at once,
+as one would write it. Weights are random: speed does not depend on them. The counts printed beside
 the times are what an update or a sampling run must do at least: products of the filters and mixes, and one read and one
 write of every activation that a layer cannot keep in registers.
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -96,9 +98,10 @@ def measure(network_class: type, device: str, repeats: int) -> dict[str, float]:
     step = timed(lambda: [update(*next(drawn)) for _ in range(STEPS)], repeats, device) / STEPS
     model.network.requires_grad_(False)
     times = {"step_ms": 1e3 * step}
-    for precision in PRECISIONS if device.startswith("cuda") else ("float32",):
-        sample = timed(lambda precision=precision: model.sample(SAMPLES, NFE, precision=precision), repeats, device)
-        times[f"sample_{precision}_ms"] = 1e3 * sample
+    for precision in PRECISIONS:
+        for name, batch in (("", None), ("_at_once", SAMPLES)):  # batches that fit the cache, or all signals together
+            run = partial(model.sample, SAMPLES, NFE, batch=batch, precision=precision)
+            times[f"sample_{precision}{name}_ms"] = 1e3 * timed(run, repeats, device)
     return times
 
 

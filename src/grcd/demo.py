@@ -16,7 +16,7 @@ from .progress import bar
 DATASET = "sbm-c16"
 BUDGETS = (4, 8)
 # A smaller network, a larger learning rate and fewer updates than the paper's 128, 3e-4 and up to 40,000.
-SETTINGS = {"width": 64, "lr": 2e-3, "max_updates": 5000}
+SETTINGS = {"width": 32, "lr": 5e-3, "max_updates": 6000}
 
 
 def demo(out: str | Path = "demo", seed: int = 0) -> dict[str, Scores]:
