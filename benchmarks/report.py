@@ -25,6 +25,10 @@ def table(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"
 
 
+def words(key: str) -> str:
+    return key.removesuffix("_ms").replace("_", " ")
+
+
 def scan() -> str:
     result = load("sbm-scan")
     rows = []
@@ -63,9 +67,14 @@ def speed(name: str) -> str:
     ]
     need, bound, ceiling = result["counts"]["ours"], result["bound_ms"], result["ceilings"]
     text = table(["milliseconds", "ours", "plain network", "ratio"], rows)
-    for what, key in (("update", "step_ms"), ("sample", "sample_float32_ms")):
+    for ours_key in ("sample_float32_ms", "sample_bfloat16_ms"):
+        for plain_key in ("sample_float32_ms", "sample_float32_at_once_ms"):
+            if plain_key in plain:
+                ratio = plain[plain_key] / ours[ours_key]
+                text += f"\nOurs, {words(ours_key)}, is {ratio:.1f} times as fast as the plain network, {words(plain_key)}.\n"
+    for name, what, key in (("An update", "update", "step_ms"), ("Sampling", "sample", "sample_float32_ms")):
         text += (
-            f"\nA {what} needs {need[f'{what}_gflop']:.1f} GFLOP and {need[f'{what}_gbyte']:.2f} GB in float32; at "
+            f"\n{name} needs {need[f'{what}_gflop']:.1f} GFLOP and {need[f'{what}_gbyte']:.2f} GB in float32; at "
             f"{ceiling['product_gflops']:.0f} GFLOP/s and {ceiling['copy_gbyte_s']:.0f} GB/s (measured beside it) "
             f"that is {bound[what]:.2f} ms at least, {ours[key] / bound[what]:.1f} times faster than measured."
         )

@@ -1,10 +1,10 @@
 """Speed, side by side in one run with a plain implementation of the same network, at METR-LA's size.
 
 The plain network forms the five powers of every filter by dense N x N products with S, block by block; all else
-(protocol, solver) is shared. Sampling is timed in batches that fit the cache, as the model does it, and with all signals at once,
-as one would write it. Weights are random: speed does not depend on them. The counts printed beside
-the times are what an update or a sampling run must do at least: products of the filters and mixes, and one read and one
-write of every activation that a layer cannot keep in registers.
+(protocol, solver) is shared. Sampling is timed in batches that fit the cache, as the model does it, and with all
+signals at once, as one would write it. Weights are random: speed does not depend on them. The counts beside the times
+are what an update or a sampling run must do at least: the products of filters and mixes, and one read and one write of
+every activation that a layer cannot keep in registers.
 
     python benchmarks/speed.py --out results/speed-cpu.json
     python benchmarks/speed.py --device cuda --out results/speed-gpu.json
