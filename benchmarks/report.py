@@ -58,7 +58,7 @@ def speed(name: str) -> str:
     ours, plain = result["times"]["ours"], result["times"]["plain"]
     rows = [
         [
-            key.removesuffix("_ms").replace("_", " "),
+            words(key),
             f"{ours[key]:.2f}",
             f"{plain[key]:.2f}",
             f"{result['ratios'][key]:.2f}",
@@ -71,7 +71,7 @@ def speed(name: str) -> str:
         for plain_key in ("sample_float32_ms", "sample_float32_at_once_ms"):
             if plain_key in plain:
                 ratio = plain[plain_key] / ours[ours_key]
-                text += f"\nOurs, {words(ours_key)}, is {ratio:.1f} times as fast as the plain network, {words(plain_key)}.\n"
+                text += f"\nOurs ({words(ours_key)}) is {ratio:.1f} times as fast as plain ({words(plain_key)}).\n"
     for name, what, key in (("An update", "update", "step_ms"), ("Sampling", "sample", "sample_float32_ms")):
         text += (
             f"\n{name} needs {need[f'{what}_gflop']:.1f} GFLOP and {need[f'{what}_gbyte']:.2f} GB in float32; at "
