@@ -88,8 +88,8 @@ def test_what_has_to_be_positive_is(key, value):
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"seed": -1}, "no negative weight_decay"),
-        ({"weight_decay": -1e-9}, "no negative weight_decay"),
+        ({"seed": -1}, "a whole number from 0"),
+        ({"weight_decay": -1e-9}, "zero or more"),
         ({"t_min": 1.0}, "t_min < t_max"),
         ({"t_min": 0.5, "t_max": 0.4}, "t_min < t_max"),
         ({"ema": 1.0}, "ema below 1"),

@@ -108,7 +108,9 @@ def test_a_sequence_has_to_stay_where_the_network_was_trained(levels):
 
 
 def test_an_unknown_grid_is_told_the_known_ones_and_the_nearest():
-    with pytest.raises(InputError, match=r"got grid 'logsnr'\nexpected one of power, log-snr\n.*'log-snr'"):
+    with pytest.raises(
+        InputError, match=r"got grid 'logsnr'\nexpected one of power, log-snr, noise levels.*\n.*'log-snr'"
+    ):
         grids.make("logsnr", 2.0, 0.04, 4)
 
 

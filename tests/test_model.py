@@ -176,7 +176,10 @@ def test_an_adjacency_is_as_good_as_a_graph(brief, tiny):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda x: np.where(np.arange(6) == 2, np.nan, x), "60 NaN .* training signals, at nodes station 2"),
+        (
+            lambda x: np.where(np.arange(6) == 2, np.nan, x),
+            "60 NaN .* training signals, the first in row 0, at nodes station 2",
+        ),
         (lambda x: x[:, :5], r"training signals of shape \(60, 5\)\nexpected \(samples, 6\)"),
         (lambda x: x[:1], "1 sample in training signals"),
         (lambda x: np.where(np.arange(6) == 4, 0.1, x), "1 nodes whose training signals never change: station 4"),

@@ -62,12 +62,10 @@ class Config:
                 raise InputError(f"{key} = {value}", "a value above zero", f"leave {key} at its default or raise it")
         if not self.t_min < self.t_max:
             raise InputError(f"t_min = {self.t_min}, t_max = {self.t_max}", "t_min < t_max", "swap or spread them")
-        if not 0 <= self.seed < 2**63 or self.weight_decay < 0:
-            raise InputError(
-                f"seed = {self.seed}, weight_decay = {self.weight_decay}",
-                "a seed from 0 to 2^63 - 1, and no negative weight_decay",
-                "change the one outside",
-            )
+        if not 0 <= self.seed < 2**63:
+            raise InputError(f"seed = {self.seed}", "a whole number from 0 to 2^63 - 1", "choose another seed")
+        if self.weight_decay < 0:
+            raise InputError(f"weight_decay = {self.weight_decay}", "zero or more", "raise weight_decay")
         if not self.ema < 1 or self.time_dim % 2:
             raise InputError(
                 f"ema = {self.ema}, time_dim = {self.time_dim}", "ema below 1 and an even time_dim", "adjust them"

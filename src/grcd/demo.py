@@ -40,7 +40,7 @@ def _scored(data: Dataset, samples: dict, seed: int) -> dict[str, Scores]:
     rows = {f"GRCD, NFE {nfe}": signals for nfe, signals in samples.items()}
     rows |= {name: draw(control, data, len(data.test), seed) for name, control in controls(data).items()}
     held_out, scores = data.normalizer.apply(data.test), {}
-    with bar("scoring", len(rows) + 1, rate="rows") as advance:
+    with bar("scoring", len(rows) + 1) as advance:
         for name, signals in rows.items():
             scores[name] = ammd(data.normalizer.apply(signals), held_out, data.graph)
             advance(len(scores), name)

@@ -17,7 +17,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     """The error for a name that is in no table: lists the known ones and suggests the nearest."""
     known = list(known)
     folded = {entry.casefold(): entry for entry in known}
-    near = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.6)
     do = f"did you mean {folded[near[0]]!r}?" if near else f"choose a known {kind}"
     return InputError(f"{kind} {name!r}", f"one of {', '.join(known)}", do)
 

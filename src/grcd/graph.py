@@ -187,7 +187,7 @@ def _refuse_asymmetric(W: sp.csr_array) -> None:
         raise InputError(
             f"an asymmetric adjacency: W[{i}, {j}] = {W[i, j]:g} but W[{j}, {i}] = {W[j, i]:g}",
             "a symmetric one",
-            'symmetrise it, with symmetrize="half-sum" (the paper\'s) or symmetrize="max"',
+            'symmetrise it: symmetrize="half-sum" (the paper\'s) or "max"; on the command line --symmetrize half-sum',
         )
 
 

@@ -69,7 +69,7 @@ def make(kind: str | Sequence[float], q_max: float, q_min: float, K: int, rho: f
         return power(q_max, q_min, K, rho)
     if kind == "log-snr":
         return log_snr(q_max, q_min, K)
-    raise unknown("grid", kind, GRIDS)
+    raise unknown("grid", kind, [*GRIDS, "noise levels as q0,q1,..."])
 
 
 def _with_exact_ends(grid: np.ndarray, q_max: float, q_min: float) -> np.ndarray:

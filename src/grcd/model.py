@@ -126,7 +126,7 @@ class GRCD:
         solver = self.method.solver if solver is None else solver
         levels = solvers.levels(solver, nfe, self.process, grid, self.method.rho if rho is None else rho)
         parts, done = [], 0
-        with devices.arithmetic(), torch.inference_mode(), bar("sampling", n, rate="signals") as advance:
+        with devices.arithmetic(), torch.inference_mode(), bar("sampling", n) as advance:
             noise = Stream(seed, "terminal", self.device).normal(0, n * len(self.graph)).view(n, -1)
             for part in noise.split(batch):
                 parts.append(self._sampler(part, precision, solver, nfe, tuple(levels))(part))

@@ -58,13 +58,13 @@ def check_signals(signals, graph: Graph, what: str = "signals", least: int = 2) 
         raise InputError(
             f"{len(x)} sample{'s' * (len(x) != 1)} in {what}",
             f"{least} or more",
-            "a model needs several signals to fit",
+            "give more rows; a table of signals is split in time order, 70 / 10 / 20 % for train, val and test",
         )
     bad = ~np.isfinite(x)
     if bad.any():
-        names = [graph.node_ids[i] for i in np.flatnonzero(bad.any(axis=0))]
+        names, row = [graph.node_ids[i] for i in np.flatnonzero(bad.any(axis=0))], int(bad.any(axis=1).argmax())
         raise InputError(
-            f"{int(bad.sum())} NaN or infinite values in {what}, at nodes {some(names)}",
+            f"{int(bad.sum())} NaN or infinite values in {what}, the first in row {row}, at nodes {some(names)}",
             "finite numbers",
             "fill or drop the gaps before training",
         )

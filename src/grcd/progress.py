@@ -10,7 +10,7 @@ Advance = Callable[[int, str], None]
 
 
 @contextmanager
-def bar(label: str, total: int, rate: str = "it") -> Iterator[Advance]:
+def bar(label: str, total: int) -> Iterator[Advance]:
     """Yield ``advance(done, note)``. Shows the share done, the rate, the time left, and the note."""
     if not sys.stderr.isatty():
         yield lambda done, note="": None
@@ -20,7 +20,7 @@ def bar(label: str, total: int, rate: str = "it") -> Iterator[Advance]:
 
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=10),
         MofNCompleteColumn(),
         TextColumn("{task.fields[speed]}"),
         TimeRemainingColumn(),
@@ -31,6 +31,6 @@ def bar(label: str, total: int, rate: str = "it") -> Iterator[Advance]:
 
         def advance(done: int, note: str = "") -> None:
             speed = progress.tasks[0].speed
-            progress.update(task, completed=done, note=note, speed=f"{speed:.0f} {rate}/s" if speed else "")
+            progress.update(task, completed=done, note=note, speed=f"{speed:.0f}/s" if speed else "")
 
         yield advance

@@ -180,7 +180,7 @@ def train(
     resume(state)
     began, every, note = time.monotonic() - state.seconds, config.validate_every, ""
     drawn = draws(config, *x_train.shape, state.update, x_train.device)
-    with bar("training", config.max_updates, rate="updates") as advance:
+    with bar("training", config.max_updates) as advance:
         while not state.plateau.reached and state.update < config.max_updates:
             update(*next(drawn))
             state.update += 1
@@ -199,6 +199,6 @@ def train(
                 steps = (state.update - 1) % every + 1
                 record = {"update": state.update, "train": float(update.total) / steps, "val": loss}
                 update.total.zero_()
-                note = f"loss {record['train']:.4f}  val {loss:.4f}  best {state.plateau.best_loss:.4f}"
+                note = f"loss {record['train']:.4f} val {loss:.4f}"
                 log(state, record)
     return Outcome(state)

@@ -18,6 +18,8 @@ def main() -> None:
 
     try:
         status = app(standalone_mode=False)
+        if status == 130:  # the parser has swallowed the interrupt, and its message
+            status = _interrupted()
     except InputError as error:
         status = _say(error)
     except (KeyboardInterrupt, EOFError):
@@ -26,6 +28,8 @@ def main() -> None:
         # typer carries its own copy of click in some versions, so its exceptions are known by what they offer.
         if type(error).__name__ == "Abort":
             status = _interrupted()
+        elif type(error).__name__ == "NoArgsIsHelpError":  # a bare `grcd`: the help has been printed
+            status = 2
         elif hasattr(error, "format_message"):
             status = _say(_usage(error))
         else:

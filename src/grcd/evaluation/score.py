@@ -28,6 +28,14 @@ class Scores:
     n: int
     floor: Scores | None = None
 
+    def __str__(self) -> str:
+        """A small table: MMD^2 of each statistic, lower is better, with the floor beside."""
+        lines = [f"{'':22}{'signals':>10}{'floor':>10}" if self.floor else f"{'':22}{'signals':>10}"]
+        for key in ("ammd", *STATISTICS):
+            floor = f"{getattr(self.floor, key):>10.4f}" if self.floor else ""
+            lines.append(f"{key.replace('_', ' '):22}{getattr(self, key):>10.4f}{floor}")
+        return "\n".join(lines)
+
     def to_dict(self) -> dict:
         values = asdict(self)
         if self.floor is None:
