@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .model import GRCD, load
 
 # Threads wait for each other asleep instead of spinning, unless the user says otherwise: on idle cores small networks
-# lose a little, on a busy machine an update is up to a hundred times faster. Read when torch is first imported.
+# lose a little, on a busy machine training no longer stalls. Read when torch is first imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Looked up when first used: `grcd --help` must not wait for torch.
