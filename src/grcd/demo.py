@@ -15,8 +15,8 @@ from .progress import bar
 
 DATASET = "sbm-c16"
 BUDGETS = (4, 8)
-# A smaller network, a larger learning rate and fewer updates than the paper's 128, 3e-4 and up to 40,000. Of five tried by
-# hand; test scores were in sight, so the demo's own numbers are an illustration and no benchmark.
+# Smaller, with a larger learning rate and fewer updates than the paper's 128, 3e-4 and up to 40,000. Chosen by hand
+# from five, with test scores in sight: the demo's own numbers are an illustration and no benchmark.
 SETTINGS = {"width": 32, "lr": 5e-3, "max_updates": 6000}
 
 
