@@ -8,10 +8,12 @@ import sys
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import grcd
-from grcd.data.tables import read_signals, write_dataset
+from grcd.data.signals import read_signals
+from grcd.data.writing import write_dataset
 
 QUICK = ["--set", "width=8", "--set", "validate_every=20", "--device", "cpu"]
 
@@ -52,7 +54,7 @@ def test_train_sample_evaluate_in_the_datas_own_units(folder, tiny):
     assert (folder / "runs/tiny-grcd-s5/model.safetensors").exists()
     result = run("sample", "runs/tiny-grcd-s5", "-n", 30, "--nfe", 3, "--seed", 2, "--out", "new/x.csv", cwd=folder)
     assert result.returncode == 0, result.stderr
-    values, ids = read_signals(folder / "new/x.csv")
+    values, ids = (table := read_signals(folder / "new/x.csv")).values, table.node_ids
     model = grcd.load(folder / "runs/tiny-grcd-s5", device="cpu")
     assert tuple(ids) == tiny.graph.node_ids
     assert values == pytest.approx(model.sample(30, nfe=3, seed=2), rel=1e-6)  # another process, other threads
@@ -100,6 +102,31 @@ def test_an_interrupt_leaves_with_130_and_the_same_command_goes_on(folder, tmp_p
     assert stopped.read_bytes() == whole.read_bytes()
 
 
+def test_own_files_with_gaps_from_inspection_to_score(tmp_path, tiny):
+    frame = pd.DataFrame(np.concatenate([tiny.train, tiny.test]), columns=tiny.graph.node_ids).clip(lower=1.0)
+    frame.iloc[5:9, 2] = 0.0
+    frame.insert(0, "time", pd.date_range("2024-01-01", periods=len(frame), freq="h"))
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    edges = [
+        (tiny.graph.node_ids[i], tiny.graph.node_ids[j]) for i, j in zip(*tiny.graph.weights.nonzero(), strict=True)
+    ]
+    pd.DataFrame(edges, columns=["source", "target"]).to_csv(tmp_path / "g.csv", index=False)
+    where = ["x.csv", "--graph", "g.csv", "--missing", 0, "--unit", "mph"]
+    found = json.loads(run("data", "inspect", *where, "--json", cwd=tmp_path).stdout)
+    assert found["signals"]["missing"] == pytest.approx(4 / 600)
+    assert found["graph"]["pairs"] == 7
+    trained = run("train", "--data", *where, "--max-updates", 20, "--out", "run", *QUICK, cwd=tmp_path)
+    assert trained.returncode == 0, trained.stderr
+    assert "note: 0.67% of the readings are missing" in trained.stderr
+    assert json.loads((tmp_path / "run/run.json").read_text())["data"]["made"]["markers"] == [0.0]
+    assert run("sample", "run", "-n", 20, "--out", "y.npz", cwd=tmp_path).returncode == 0
+    with np.load(tmp_path / "y.npz") as file:
+        assert str(file["unit"]) == "mph"
+    result = run("evaluate", "y.npz", "--data", *where, "--fill", "linear", "--observed-only", "--json", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["n"] == 20
+
+
 def test_exported_built_in_data_are_the_data(tmp_path):
     assert run("data", "export", "sbm-c4", "--out", tmp_path / "d.npz").returncode == 0
     data = grcd.load_dataset("sbm-c4")
@@ -143,6 +170,18 @@ def test_exported_built_in_data_are_the_data(tmp_path):
         ("evaluate one.npy --data tiny.npz", ["1 sample "]),
         ("evaluate good.npy --data tiny.npz --split tset", ["split 'tset'", "did you mean 'test'?"]),
         ("train --data good.npy", ["without a graph", "--graph"]),
+        ("train --data good.npy --graph tiny.npz --fill spline", ["fill policy 'spline'", "forward-backward, linear"]),
+        ("train --data gaps.csv --graph tiny.npz --cap many", ["--cap many", "20000,3000,5000"]),
+        ("train --data gaps.csv --graph tiny.npz --missing none", ["--missing"]),
+        ("train --data gaps.csv --graph tiny.npz --neighbours 3", ["k"]),
+        ("train --data text.csv --graph tiny.npz", ["'x' in row 1, column 'b'"]),
+        ("train --data metr-la --data-dir .", ["grcd data get metr-la"]),
+        ("data get metr-al", ["'metr-al'", "did you mean 'metr-la'?"]),
+        ("data get molene --data-dir new --from nothing.mat", ["nothing.mat"]),
+        ("data inspect nothing.csv", ["nothing.csv"]),
+        ("data inspect good.npy gaps.csv --picture x.png", ["--picture for 2 files"]),
+        ("data inspect good.npy --graph tiny.npz --picture tiny.npz", ["exists already"]),
+        ("data export good.npy --graph tiny.npz --out x.csv", ["ends in .npz"]),
         ("train --data still.npy --graph tiny.npz", ["never change"]),
     ],
 )
@@ -156,8 +195,11 @@ def test_what_the_user_can_correct(folder, args, parts):
         "still": np.where(np.arange(6) == 2, 1.0, x),
     }.items():
         np.save(folder / f"{name}.npy", values)
+    (folder / "text.csv").write_text("a,b\n1,x\n2,3\n")
+    (folder / "gaps.csv").write_text("a,b\n1,\n2,3\n")
     before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
-    message = refused(run(*args.split(), cwd=folder))
+    nowhere = {**os.environ, "GRCD_DATA": "nowhere", "XDG_CACHE_HOME": "nowhere"}
+    message = refused(run(*args.split(), cwd=folder, env=nowhere))
     assert [part for part in parts if part not in message] == []
     assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before  # nothing half-written
 

@@ -139,6 +139,109 @@ def test_what_cannot_be_scored_is_refused(tiny, spoil, message):
         grcd.evaluate(spoil(generated(tiny)), tiny)
 
 
+# -- gaps ----------------------------------------------------------------------------------------------------------
+
+
+def patchy(data, seed=8, share=0.3):
+    """The same data with gaps in every split; every node is observed."""
+    random, parts = np.random.RandomState(seed), {}
+    for split in ("train", "val", "test"):
+        x = data.split(split)
+        missing = random.random_sample(x.shape) < share
+        missing[:2] = False
+        parts[split] = np.where(missing, np.nan, x)
+    return grcd.Dataset("patchy", data.graph, **parts)
+
+
+def masked_scores(x, of_x, y, of_y, graph):
+    """Each signal with its own mask and that of its partner, which is found by counting; statistics one by one."""
+
+    def values(name, signals, own, other):
+        n, m = len(own), len(other)
+        masks = [own[k] & other[k * m // n] for k in range(n)]
+        return torch.cat([torch.from_numpy(STATISTICS[name](signals[[k]], graph, masks[k][None])) for k in range(n)])
+
+    return [mmd2(values(name, x, of_x, of_y), values(name, y, of_y, of_x)) for name in PARTS]
+
+
+def parts_of(scores):
+    return [getattr(scores, part) for part in PARTS]
+
+
+@pytest.mark.parametrize("n", [13, 40, 55])
+def test_gaps_of_the_split_are_left_out_on_both_sides(tiny, n):
+    data, x = patchy(tiny), generated(tiny, n)
+    mean, std = np.nanmean(data.train, axis=0), np.nanstd(data.train, axis=0)
+    z, y = (x - mean) / std, (data.test - mean) / std
+    expected = masked_scores(z, np.ones_like(z, dtype=bool), y, ~np.isnan(y), data.graph)
+    assert parts_of(grcd.evaluate(x, data)) == pytest.approx(expected, abs=1e-9)
+    # What is generated where nothing was observed does not matter.
+    wild = np.where(np.isnan(data.test[np.arange(n) * 40 // n]), 1e6, x)
+    assert grcd.evaluate(wild, data) == grcd.evaluate(x, data)
+
+
+def test_the_floor_is_masked_by_the_gaps_of_both_splits(tiny):
+    data = patchy(tiny)
+    rows = np.linspace(0, 59, 40).astype(int)
+    z = [(part - np.nanmean(data.train, 0)) / np.nanstd(data.train, 0) for part in (data.train[rows], data.test)]
+    expected = masked_scores(z[0], ~np.isnan(z[0]), z[1], ~np.isnan(z[1]), data.graph)
+    assert parts_of(floor(data)) == pytest.approx(expected, abs=1e-9)
+    assert parts_of(grcd.evaluate(generated(tiny), data).floor) == pytest.approx(expected, abs=1e-9)
+
+
+def test_filled_readings_count_unless_only_observed_ones_are_asked_for(tiny):
+    gaps = patchy(tiny)
+    masks = {split: np.isnan(gaps.split(split)) for split in ("train", "val", "test")}
+    filled = grcd.Dataset("filled", tiny.graph, tiny.train, tiny.val, tiny.test, filled=masks)
+    x = generated(tiny)
+    assert grcd.evaluate(x, filled) == grcd.evaluate(x, tiny)
+    found = grcd.evaluate(x, filled, observed_only=True)
+    z = [tiny.normalizer.apply(part) for part in (x, tiny.test)]
+    assert parts_of(found) == pytest.approx(
+        masked_scores(z[0], np.ones_like(z[0], dtype=bool), z[1], ~masks["test"], tiny.graph), abs=1e-9
+    )
+    assert found.floor == floor(filled, observed_only=True) != floor(filled)
+
+
+def test_observed_only_changes_nothing_where_everything_was_observed(tiny):
+    x = generated(tiny)
+    assert grcd.evaluate(x, tiny, observed_only=True) == grcd.evaluate(x, tiny)
+
+
+def test_the_order_of_nodes_does_not_change_scores_with_gaps(tiny):
+    data, x, order = patchy(tiny), generated(tiny), [3, 0, 5, 1, 4, 2]
+    parts = (part[:, order] for part in (data.train, data.val, data.test))
+    moved = grcd.Dataset("moved", data.graph.permuted(order), *parts)
+    assert grcd.evaluate(x[:, order], moved).ammd == pytest.approx(grcd.evaluate(x, data).ammd, abs=1e-9)
+
+
+def test_float32_signals_score_as_float64_ones_do(tiny):
+    low = grcd.Dataset("low", tiny.graph, *(part.astype(np.float32) for part in (tiny.train, tiny.val, tiny.test)))
+    assert low.test.dtype == np.float32
+    x = generated(tiny)
+    assert parts_of(grcd.evaluate(x.astype(np.float32), low)) == pytest.approx(
+        parts_of(grcd.evaluate(x, tiny)), abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("size", [100, 300])
+def test_with_gaps_signals_of_the_same_distribution_score_zero_within_the_spread(tiny, size):
+    random, n = np.random.RandomState(0), 300
+    masks = None, random.random_sample((n, 6)) < 0.7
+
+    def score(scale=1.0):
+        x, y = scale * random.standard_normal((size, 6)), random.standard_normal((n, 6))
+        return ammd(x, y, tiny.graph, observed=masks).ammd
+
+    alike = np.array([score() for _ in range(20)])
+    assert abs(alike.mean()) < alike.std()
+    assert score(scale=2.0) > 10 * alike.std()
+    # Had one side only been masked, the same distribution would look like another.
+    y = random.standard_normal((n, 6))
+    apart = [torch.from_numpy(STATISTICS[PARTS[0]](y, tiny.graph, mask)) for mask in masks]
+    assert mmd2(*apart) > 10 * alike.std()
+
+
 # -- Gaussian controls ---------------------------------------------------------------------------------------------
 
 
@@ -185,3 +288,20 @@ def test_controls_of_one_seed_share_their_noise(tiny):
 
     for name in ("control-full", "control-gmrf", "control-spectral"):
         assert noise(name) == pytest.approx(noise("control-diagonal"), abs=1e-8)
+
+
+def test_with_gaps_the_controls_have_the_covariance_of_the_observed_pairs(tiny):
+    data = patchy(tiny)
+    z = (data.train - np.nanmean(data.train, axis=0)) / np.nanstd(data.train, axis=0)
+    S = observed_pairs(z)
+    found = controls(data)["control-full"].covariance().numpy()
+    off = ~np.eye(6, dtype=bool)
+    assert found[off] / found[0, 1] == pytest.approx(S[off] / S[0, 1], rel=1e-9)  # shrunk, all by one factor
+    assert np.trace(found) == pytest.approx(np.trace(S), rel=1e-9)
+    assert np.isfinite(draw(controls(data)["control-full"], data, 50, seed=0)).all()
+
+
+def observed_pairs(z):
+    S = np.array([[np.nanmean(z[:, i] * z[:, j]) for j in range(6)] for i in range(6)])
+    assert np.linalg.eigvalsh(S)[0] > 0  # nothing to repair
+    return S

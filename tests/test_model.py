@@ -178,9 +178,13 @@ def test_an_adjacency_is_as_good_as_a_graph(brief, tiny):
     [
         (
             lambda x: np.where(np.arange(6) == 2, np.nan, x),
-            "60 NaN .* training signals, the first in row 0, at nodes station 2",
+            "1 nodes with fewer than two observed training signals: station 2",
         ),
         (lambda x: x[:, :5], r"training signals of shape \(60, 5\)\nexpected \(samples, 6\)"),
+        (
+            lambda x: np.where(np.arange(6) == 2, np.inf, x),
+            "60 infinite .* training signals, the first in row 0, at nodes station 2",
+        ),
         (lambda x: x[:1], "1 sample in training signals"),
         (lambda x: np.where(np.arange(6) == 4, 0.1, x), "1 nodes whose training signals never change: station 4"),
         (lambda x: x[0], r"shape \(6,\)"),
@@ -196,6 +200,8 @@ def test_validation_signals_that_cannot_work_are_refused(brief, tiny):
         brief(val=tiny.val[:, :4])
     with pytest.raises(grcd.InputError, match="left after a tenth"):
         brief(tiny.train[:2], None)
+    with pytest.raises(grcd.InputError, match="validation signals in which nothing was observed"):
+        brief(val=np.full((3, 6), np.nan))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grcd import normalizer
 from grcd.errors import InputError
 from grcd.graph import Graph
 from grcd.normalizer import Normalizer, check_signals
@@ -30,31 +31,31 @@ def close(actual, expected, rtol=1e-12, atol=0.0):
 @given(seed=seeds, rows=samples)
 def test_statistics_are_the_mean_and_the_population_deviation_of_each_node(seed, rows):
     x = signals(seed, rows)
-    normalizer = Normalizer.fit(x, GRAPH)
+    found = Normalizer.fit(x, GRAPH)
     for node in range(4):
         column = x[:, node].tolist()
         mean = math.fsum(column) / rows
-        close(normalizer.mean[node], mean, atol=1e-15)
-        close(normalizer.std[node], math.sqrt(math.fsum((value - mean) ** 2 for value in column) / rows), atol=1e-15)
+        close(found.mean[node], mean, atol=1e-15)
+        close(found.std[node], math.sqrt(math.fsum((value - mean) ** 2 for value in column) / rows), atol=1e-15)
 
 
 def test_statistics_by_hand():
     """Divided by n and not by n - 1: of 1 and 3 the deviation is 1."""
-    normalizer = Normalizer.fit(np.array([[1.0, 0, 0, 0], [3.0, 4, 6, 8]]), GRAPH)
-    np.testing.assert_array_equal(normalizer.mean, [2, 2, 3, 4])
-    np.testing.assert_array_equal(normalizer.std, [1, 2, 3, 4])
-    np.testing.assert_array_equal(normalizer.apply(np.array([[4.0, 0, 0, 0]])), [[2, -1, -1, -1]])
+    found = Normalizer.fit(np.array([[1.0, 0, 0, 0], [3.0, 4, 6, 8]]), GRAPH)
+    np.testing.assert_array_equal(found.mean, [2, 2, 3, 4])
+    np.testing.assert_array_equal(found.std, [1, 2, 3, 4])
+    np.testing.assert_array_equal(found.apply(np.array([[4.0, 0, 0, 0]])), [[2, -1, -1, -1]])
 
 
 @many
 @given(seed=seeds, rows=samples, scale=st.floats(1e-3, 1e3), offset=st.floats(-1e3, 1e3))
 def test_training_signals_come_out_with_mean_zero_and_deviation_one_and_go_back(seed, rows, scale, offset):
     x, other = signals(seed, rows, scale, offset), signals(seed + 1, 5, scale, offset)
-    normalizer = Normalizer.fit(x, GRAPH)
-    size = (1 + np.abs(x).max() / normalizer.std.min()) * 1e-14  # rounding of the readings, in deviations
-    close(normalizer.apply(x).mean(axis=0), np.zeros(4), atol=size)
-    close(normalizer.apply(x).std(axis=0), np.ones(4), rtol=size)
-    close(normalizer.undo(normalizer.apply(other)), other, atol=1e-14 * np.abs(other).max())
+    found = Normalizer.fit(x, GRAPH)
+    size = (1 + np.abs(x).max() / found.std.min()) * 1e-14  # rounding of the readings, in deviations
+    close(found.apply(x).mean(axis=0), np.zeros(4), atol=size)
+    close(found.apply(x).std(axis=0), np.ones(4), rtol=size)
+    close(found.undo(found.apply(other)), other, atol=1e-14 * np.abs(other).max())
 
 
 @many
@@ -82,11 +83,97 @@ def test_a_node_that_changes_little_is_kept():
     close(Normalizer.fit(x, GRAPH).apply(x).std(axis=0), np.ones(4), rtol=1e-9)  # the offset costs six digits
 
 
-@pytest.mark.parametrize("x", [[[1, 2, 3, 4], [5, 6, 7, 9]], np.array([[1, 2, 3, 4], [5, 6, 7, 9]], dtype=np.float32)])
-def test_good_signals_come_back_as_float64_with_the_same_values(x):
+# -- gaps and size -------------------------------------------------------------------------------------------------
+
+
+def gappy(seed, rows, share=0.3, dtype=np.float64):
+    """Every node is observed twice at least."""
+    random = np.random.default_rng(seed)
+    x = (5.0 + random.standard_normal((rows, 4)) * [1, 2, 3, 4]).astype(dtype)
+    missing = random.random(x.shape) < share
+    missing[:2] = False
+    return np.where(missing, np.array(np.nan, dtype), x)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(normalizer, "BLOCK", 12)  # three rows
+
+
+@many
+@given(seed=seeds, rows=st.integers(2, 40), dtype=st.sampled_from([np.float32, np.float64]))
+def test_statistics_with_gaps_are_those_of_what_was_observed(seed, rows, dtype):
+    x = gappy(seed, rows, dtype=dtype)
+    found = Normalizer.fit(x, GRAPH)
+    for node in range(4):
+        column = [float(value) for value in x[:, node] if value == value]
+        mean = math.fsum(column) / len(column)
+        close(found.mean[node], mean)
+        close(found.std[node], math.sqrt(math.fsum((v - mean) ** 2 for v in column) / len(column)))
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 100])
+def test_blocks_change_nothing_but_rounding(rows, small_blocks):
+    x = gappy(1, rows)
+    found = Normalizer.fit(x, GRAPH)
+    close(found.mean, np.nanmean(x, axis=0))
+    close(found.std, np.nanstd(x, axis=0))
+    np.testing.assert_array_equal(found.apply(x), (x - found.mean) / found.std)
+
+
+def test_many_readings_far_from_zero_keep_their_digits():
+    """Sums of squares less squares of sums would keep four of them."""
+    x = 1e4 + 0.01 * np.random.default_rng(0).standard_normal((200_000, 4))
+    found = Normalizer.fit(x, GRAPH)
+    exact = [math.fsum(column) / len(x) for column in x.T.tolist()]
+    close(found.mean, exact, rtol=1e-13)  # rounding of 200,000 additions
+    deviations = [math.fsum((v - m) ** 2 for v in column) for m, column in zip(exact, x.T.tolist(), strict=True)]
+    close(found.std, np.sqrt(np.array(deviations) / len(x)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [None, np.array([7, 0, 0, 9])])
+def test_z_scores_are_rounded_once_to_the_precision_of_the_signals(rows, small_blocks):
+    x = gappy(2, 10, dtype=np.float32)
+    found = Normalizer.fit(x, GRAPH)
+    exact = (x.astype(np.float64) - found.mean) / found.std
+    z = found.apply(x, rows)
+    assert z.dtype == np.float32
+    np.testing.assert_array_equal(z, (exact if rows is None else exact[rows]).astype(np.float32))
+    assert found.undo(z).dtype == np.float64
+    close(found.undo(z), x if rows is None else x[rows], rtol=1e-6)
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_nodes_observed_less_than_twice_are_refused_by_name(left):
+    x = signals(0, 9)
+    x[left:, [0, 2]] = np.nan
+    with pytest.raises(InputError, match=r"^got 2 nodes with fewer than two observed .*: north, south\nexpected two"):
+        Normalizer.fit(x, GRAPH)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_signals_in_floating_point_are_not_copied(dtype):
+    x = np.array([[1, 2, 3, np.nan], [5, 6, 7, 9]], dtype=dtype)
+    assert check_signals(x, GRAPH, gaps=True) is x
+
+
+@pytest.mark.parametrize("x", [[[1, 2, 3, 4], [5, 6, 7, 9]], np.array([[1, 2, 3, 4], [5, 6, 7, 9]], dtype=np.int8)])
+def test_other_numbers_come_back_as_float64_with_the_same_values(x):
     checked = check_signals(x, GRAPH)
     assert checked.dtype == np.float64
     np.testing.assert_array_equal(checked, [[1, 2, 3, 4], [5, 6, 7, 9]])
+
+
+def test_gaps_do_not_excuse_infinite_values(small_blocks):
+    """Counted over all blocks; the row is that of the signals, not of the block."""
+    x = gappy(3, 20)
+    x[7, 1], x[13, 3], x[13, 1] = np.inf, -np.inf, np.inf
+    with pytest.raises(
+        InputError, match=r"^got 3 infinite values in signals, the first in row 7, at nodes east, west\n"
+    ):
+        check_signals(x, GRAPH, gaps=True)
+    with pytest.raises(InputError, match=f"(?s)^got {np.isnan(x).sum() + 3} NaN or infinite values .*--fill"):
+        check_signals(x, GRAPH)
 
 
 @pytest.mark.parametrize(

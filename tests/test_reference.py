@@ -7,8 +7,9 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.covariance import ledoit_wolf as sklearn_ledoit_wolf
 
-from grcd import reference
+from grcd import normalizer, reference
 from grcd.graph import Graph
 from grcd.process import ConjugateProcess
 from grcd.reference import Gaussian
@@ -39,6 +40,18 @@ GRAPHS = {
 NOISE = torch.from_numpy(RNG.standard_normal((4, NODES)))
 ROOT = RNG.standard_normal((NODES, NODES + 3))
 COVARIANCE = ROOT @ ROOT.T / NODES
+
+
+SIGNAL = RNG.standard_normal(NODES)
+
+
+def gappy_signals(share, rows=40):
+    """With rows that are complete, empty, and observed at one node only; and a noise for each."""
+    random = np.random.default_rng(3)
+    x, noise = random.standard_normal((2, rows, NODES))
+    x[random.random(x.shape) < share] = math.nan
+    x[0], x[1], x[2, 1:], x[3:7, 2] = SIGNAL, math.nan, math.nan, -0.0
+    return torch.from_numpy(x), torch.from_numpy(noise)
 
 
 class Contract:
@@ -133,9 +146,46 @@ class Contract:
         for together, rows in zip(self.everything(gaussian, NOISE, q), zip(*apart, strict=True), strict=True):
             close(together, torch.cat(rows))
 
+    def test_completing_draws_the_missing_given_the_observed(self, case):
+        """The affine map itself: with no noise the conditional mean; the noise enters by a root of the covariance."""
+        gaussian, sigma = case
+        for missing in ([2], [0, 3, 5], [0, 1, 2, 4, 5], [1, 2, 3, 4, 5, 6], list(range(NODES))):
+            observed = np.setdiff1d(np.arange(NODES), missing)
+            x = torch.from_numpy(SIGNAL).repeat(NODES + 1, 1)
+            x[:, missing] = math.nan
+            found = gaussian.completed(x, torch.cat([torch.zeros(1, NODES), torch.eye(NODES)]).double()).numpy()
+            gain = np.linalg.solve(sigma[np.ix_(observed, observed)], sigma[np.ix_(observed, missing)])  # empty is fine
+            left = sigma[np.ix_(missing, missing)] - sigma[np.ix_(missing, observed)] @ gain
+            close(found[0, missing], SIGNAL[observed] @ gain)
+            root = found[1:, missing] - found[0, missing]
+            close(root.T @ root, left)
+            assert np.array_equal(found[:, observed], np.tile(SIGNAL[observed], (NODES + 1, 1)))
+
+    @pytest.mark.parametrize("room", [1, 1000, reference.SYSTEMS])
+    @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+    def test_completing_is_a_draw_corrected_by_a_dense_solve_row_by_row(self, case, share, room, monkeypatch):
+        gaussian, sigma = case
+        monkeypatch.setattr(reference, "SYSTEMS", room)  # systems solved one by one, some at a time, all together
+        x, noise = gappy_signals(share)
+        for precision in (x, x.float()):
+            found = gaussian.completed(precision, noise)
+            for row, filled, drawn in zip(precision.double().numpy(), found, gaussian.draw(noise), strict=True):
+                o, m, drawn = np.flatnonzero(row == row), np.flatnonzero(row != row), drawn.numpy()
+                correction = sigma[np.ix_(m, o)] @ np.linalg.solve(sigma[np.ix_(o, o)], row[o] - drawn[o])
+                close(filled[m], drawn[m] + correction)
+                assert np.array_equal(filled[o].numpy().view(np.int64), row[o].view(np.int64))  # to the bit, -0.0 too
+
+    def test_completing_one_signal_does_not_depend_on_the_others(self, case):
+        gaussian, _ = case
+        x, noise = gappy_signals(0.4)
+        for k in range(len(x)):
+            close(gaussian.completed(x[[k]], noise[[k]]), gaussian.completed(x, noise)[[k]])
+
     @staticmethod
     def everything(gaussian, x, q):
-        return gaussian.draw(x, q), gaussian.score(x, q), gaussian.eps(x, q), gaussian.propagate(x, 0.3, q)
+        holes = torch.where(x > 0.5, math.nan, x)  # travels with the order of nodes
+        made = gaussian.draw(x, q), gaussian.score(x, q), gaussian.eps(x, q), gaussian.propagate(x, 0.3, q)
+        return *made, gaussian.completed(holes, x)
 
 
 class TestSpectral(Contract):
@@ -195,6 +245,89 @@ def test_ledoit_wolf_is_the_2004_formula(samples, nodes, spread):
     expected = b2 / d2 * m * np.eye(nodes) + (1 - b2 / d2) * S
     close(reference.ledoit_wolf(x), expected + 1e-6 * np.eye(nodes), rtol=1e-12, atol=1e-14)
     close(reference.ledoit_wolf(x, eps_ref=0.25), expected + 0.25 * np.eye(nodes), rtol=1e-12, atol=1e-14)
+
+
+@many
+@given(seed=st.integers(0, 2**32 - 1), samples=st.integers(2, 60), nodes=st.integers(1, 12), spread=st.floats(0, 2))
+def test_ledoit_wolf_is_scikit_learns(seed, samples, nodes, spread):
+    x = np.random.default_rng(seed).standard_normal((samples, nodes)) * (1 + spread * np.arange(nodes)) + 5.0
+    close(reference.ledoit_wolf(x, 0.0), sklearn_ledoit_wolf(x)[0], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(("samples", "nodes"), [(30_000, 207), (300, 500), (744, 37)])
+def test_ledoit_wolf_is_scikit_learns_at_the_sizes_of_real_data(samples, nodes):
+    random = np.random.default_rng(0)
+    x = random.standard_normal((samples, 5)) @ random.standard_normal((5, nodes)) + random.standard_normal(
+        (samples, nodes)
+    )
+    close(reference.ledoit_wolf(x, 0.0), sklearn_ledoit_wolf(x)[0], rtol=0, atol=1e-10)
+
+
+def naive_pairwise(x):
+    """Covariances and the variances of their estimates over the signals that observed both nodes, pair by pair."""
+    nodes = x.shape[1]
+    x = x - np.nanmean(x, axis=0)
+    S, error = np.zeros((nodes, nodes)), 0.0
+    for i in range(nodes):
+        for j in range(nodes):
+            products = [row[i] * row[j] for row in x if not np.isnan(row[i] * row[j])]
+            if products:
+                S[i, j] = np.mean(products)
+                error += (np.mean(np.square(products)) - S[i, j] ** 2) / len(products)
+    return S, error
+
+
+def with_gaps(x, share, seed=0):
+    missing = np.random.default_rng(seed).random(x.shape) < share
+    missing[:2] = False  # every node is observed
+    return np.where(missing, np.nan, x)
+
+
+@pytest.mark.parametrize("block", [1, 40, 1 << 22])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
+def test_the_covariance_of_signals_with_gaps_is_that_of_the_observed_pairs(share, block, monkeypatch):
+    monkeypatch.setattr(normalizer, "BLOCK", block)
+    x = with_gaps(np.random.default_rng(1).standard_normal((50, NODES)) @ ROOT[:, :NODES] + 3.0, share)
+    S, error = naive_pairwise(x)
+    v, B = np.linalg.eigh(S)
+    S = sum(value * np.outer(b, b) for value, b in zip(v, B.T, strict=True) if value > 0)
+    m = np.trace(S) / NODES
+    b = min(1.0, error / np.sum((S - m * np.eye(NODES)) ** 2))
+    close(reference.ledoit_wolf(x), (1 - b) * S + (b * m + 1e-6) * np.eye(NODES))
+    assert (share < 0.8) or (v[0] < -0.01 and b < 1)  # the repair was at work
+
+
+def test_pairs_never_observed_together_count_as_uncorrelated():
+    x = np.random.default_rng(2).standard_normal((40, 1)) + 0.1 * np.random.default_rng(3).standard_normal((40, 3))
+    x[:20, 0] = x[20:, 1] = np.nan  # nodes 0 and 1 take turns; both go with node 2
+    S, _ = naive_pairwise(x)
+    assert S[0, 1] == 0.0
+    assert np.linalg.eigvalsh(S)[0] < -0.1  # no Gaussian has these correlations: 1 with node 2, 0 with each other
+    found = reference.ledoit_wolf(x)
+    assert np.linalg.eigvalsh(found)[0] > 0
+    v, B = np.linalg.eigh(S)
+    nearest = (B * np.maximum(v, 0)) @ B.T
+    assert nearest[0, 1] > 0.05 > S[0, 1]
+    close(found[0, 1] / found[0, 2], nearest[0, 1] / nearest[0, 2])  # shrinking changes both alike
+
+
+def test_with_nothing_missing_both_ways_to_the_covariance_are_one():
+    x = np.random.default_rng(4).standard_normal((30, NODES)) @ ROOT[:, :NODES]
+    (S, error), (other, same) = reference._complete(x, x.mean(0)), reference._pairwise(x, x.mean(0))
+    close(other, S)
+    close(same, error)
+
+
+@pytest.mark.parametrize("samples", [4000, 64_000])
+def test_with_30_percent_missing_the_reference_converges_to_the_true_variances(samples):
+    """The error of ``v_i`` is ``sqrt(2 / n) v_i`` for complete Gaussian data; a pair is observed in 0.49 of ``n``."""
+    spectrum = GRAPHS["random"].spectrum
+    truth = reference.spectral(COVARIANCE, spectrum)
+    x = truth.draw(torch.from_numpy(np.random.default_rng(5).standard_normal((samples, NODES)))).numpy()
+    v = reference.spectral(reference.ledoit_wolf(with_gaps(x, 0.3), 0.0), spectrum).v
+    allowed = 5 * math.sqrt(2 / samples) / 0.7 * float(truth.v.max())  # errors of one mode leak into all
+    assert (v - truth.v).abs().max() < allowed
+    assert allowed < 0.4 * float(truth.v.max() - truth.v.min())
 
 
 def test_spectral_variances_are_the_diagonal_in_the_graph_fourier_basis():

@@ -156,6 +156,18 @@ def test_losses_are_the_mean_square_over_modes_and_over_nodes(p):
             assert losses[n].item() == pytest.approx(sum(float(e) ** 2 for e in error) / 5, rel=1e-11)
 
 
+@every_parameterisation
+def test_weights_say_what_each_node_counts(p):
+    """Zeros and ones over the share of ones: the mean square over what is marked, of all signals together."""
+    marked = torch.tensor([[1, 1, 0, 1, 0], [1, 1, 1, 1, 1], [0, 0, 0, 1, 0], [0, 0, 0, 0, 0]]).double()
+    losses = p.losses(torch.mul, X0, EPS, LEVELS, marked / marked.mean())
+    x = X0 + LEVELS * EPS
+    error = p.output(torch.mul, x, LEVELS) - p.target(x, EPS, LEVELS)
+    assert losses.mean().item() == pytest.approx(np.mean([float(e) ** 2 for e in error[marked > 0]]), rel=1e-12)
+    assert losses[3] == 0
+    assert torch.equal(p.losses(torch.mul, X0, EPS, LEVELS, torch.ones(4, 5)), p.losses(torch.mul, X0, EPS, LEVELS))
+
+
 @settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 2**16), share=st.floats(0, 1))
 def test_every_parameterisation_has_the_same_irreducible_error_signal_by_signal(seed, share):

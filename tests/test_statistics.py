@@ -124,3 +124,52 @@ def test_degree_correlation_is_one_for_the_degrees_themselves():
     graph = random_graph(5)
     x = np.stack([3.0 * graph.degree - 1.0, -graph.degree])
     assert degree_correlation(x, graph) == pytest.approx([1.0, -1.0], abs=1e-13)
+
+
+# -- gaps ----------------------------------------------------------------------------------------------------------
+
+
+def random_mask(seed, n=7, nodes=8):
+    """Signals with nothing, one node, two nodes, everything observed, and others."""
+    mask = np.random.RandomState(seed).random_sample((n, nodes)) < 0.6
+    mask[0], mask[1], mask[2], mask[3] = False, np.arange(nodes) == 3, np.arange(nodes) % 5 == 2, True
+    return mask
+
+
+def naive_masked(x, mask, graph):
+    """Edge by edge and node by node, over what is observed."""
+    W = graph.weights.toarray()
+    nodes = [i for i in range(len(x)) if mask[i]]
+    variation = sum(W[i, j] * (x[i] - x[j]) ** 2 for i in nodes for j in nodes if i < j)
+    energy = sum(x[i] ** 2 for i in nodes)
+    values, degrees = [x[i] for i in nodes], [W[i].sum() for i in nodes]
+    constant = len(nodes) < 2 or np.ptp(degrees) < 1e-12
+    correlation = 0.0 if constant else np.corrcoef(values, degrees)[0, 1]
+    return [variation, variation / energy if energy else 0.0, correlation]
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6))
+def test_statistics_with_gaps_equal_the_naive_ones_whatever_stands_in_the_gaps(seed):
+    graph, x, mask = random_graph(seed), random_signals(seed + 1), random_mask(seed + 2)
+    expected = [naive_masked(row, seen, graph) for row, seen in zip(x, mask, strict=True)]
+    for hidden in (0.0, 1e3, np.nan):
+        found = [statistic(np.where(mask, x, hidden), graph, mask) for statistic in STATISTICS.values()]
+        assert np.transpose(found) == pytest.approx(np.array(expected), rel=1e-10, abs=1e-11)
+
+
+@pytest.mark.parametrize("name", list(STATISTICS))
+@pytest.mark.parametrize("graph", [random_graph(1), RING], ids=["random", "ring"])
+def test_with_everything_observed_a_mask_changes_nothing(name, graph):
+    x = random_signals(0, nodes=len(graph))
+    masked = STATISTICS[name](x, graph, np.ones_like(x, dtype=bool))
+    assert masked == pytest.approx(STATISTICS[name](x, graph), rel=1e-13, abs=1e-14)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 10**6), st.permutations(range(8)))
+@pytest.mark.parametrize("name", list(STATISTICS))
+def test_masks_move_with_the_order_of_nodes(name, seed, order):
+    graph, x, mask = random_graph(seed), random_signals(seed), random_mask(seed)
+    moved = STATISTICS[name](x[:, order], graph.permuted(order), mask[:, order])
+    assert moved == pytest.approx(STATISTICS[name](x, graph, mask), rel=1e-10, abs=1e-11)

@@ -225,6 +225,17 @@ def test_validation_looks_at_every_stretch_of_the_time_axis_and_repeats_few_sign
     assert abs(np.corrcoef(q[:, 0], np.arange(n))[0, 1]) < 0.15  # in random order
 
 
+@pytest.mark.parametrize(("n", "used"), [(1500, 1500), (5000, 5000), (12_345, 5000)])
+def test_of_many_validation_signals_5000_are_used_evenly_spaced(tiny, n, used):
+    setting = Setting(tiny)
+    numbered = torch.arange(n, dtype=torch.float64)[:, None] * torch.ones(6)
+    rows = Validation(setting.score, numbered, setting.config).x[:, 0].numpy()
+    assert len(rows) == used
+    assert (rows[0], rows[-1]) == (0, n - 1)
+    step = (n - 1) / (used - 1)
+    assert np.array_equal(rows, [int(k * step + 1e-9) for k in range(used)])
+
+
 # -- the loop ------------------------------------------------------------------------------------------------------
 
 

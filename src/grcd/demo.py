@@ -6,7 +6,7 @@ from pathlib import Path
 
 from . import pictures
 from .data import Dataset, load_dataset
-from .data.tables import write_signals
+from .data.writing import write_signals
 from .evaluation import Scores, ammd, controls, floor
 from .evaluation.controls import draw
 from .files import make_folder

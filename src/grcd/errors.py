@@ -11,6 +11,11 @@ class InputError(ValueError):
 
     def __init__(self, got: str, expected: str, do: str):
         super().__init__(f"got {got}\nexpected {expected}\nto fix: {do}")
+        self.got, self.expected, self.do = got, expected, do
+
+
+class InputWarning(UserWarning):
+    """Something about the input that was dealt with and that the user should know. The command line prints it."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:

@@ -6,6 +6,10 @@ A ``Graph`` is undirected, with non-negative weights and no self-loops. With ``W
     symmetric normalised Laplacian    L = I - D^-1/2 W D^-1/2            (the model's basis)
     diffusion operator                L_delta = L / lambda_max + delta I = U diag(mu) U^T
 
+Weights come as a matrix, as a list of edges, or are made from positions or distances (``weights.py``). A list in which
+no pair occurs in both directions lists each pair once and is undirected. Otherwise, or if ``symmetrize`` is named, it
+is directed. A directed graph has to have equal weights both ways, or ``symmetrize`` says how to make them equal.
+
 An isolated node has degree zero; its row of the normalised Laplacian is the identity row, so that node is an
 eigenvector of its own with eigenvalue 1. Several components simply give several zero eigenvalues.
 
@@ -18,16 +22,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
+from .edges import EdgeList, checked_ids
 from .errors import InputError, some, unknown
+from .weights import checked_positions, distances, kernel, nearest
 
 DEGENERATE_GAP = 1e-8  # eigenvalues nearer than this, relative to the largest, belong to one eigenspace
+HUGE = 1e300  # sums of weights stay finite below this
 SYMMETRIZERS = {
     "half-sum": lambda W: (W + W.T) / 2,  # the paper's
     "max": lambda W: W.maximum(W.T),
@@ -71,12 +78,14 @@ def fix_signs(U: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """An undirected weighted graph with named nodes. Build it with ``Graph.from_adjacency``."""
+    """An undirected weighted graph with named nodes. Build it with one of the ``Graph.from_...``."""
 
     weights: sp.csr_array  # (nodes, nodes) symmetric, non-negative, zero diagonal
     node_ids: tuple[str, ...]
     coords: np.ndarray | None = None  # (nodes, 2) for drawing, if known
     origin: str = "adjacency as given"  # how the graph was made; written into every run
+    one_way: int = 0  # pairs that had a weight in one direction only
+    one_way_share: float = 0.0  # of the weight between nodes
 
     @classmethod
     def from_adjacency(
@@ -92,18 +101,67 @@ class Graph:
         ``symmetrize`` is None (the matrix has to be symmetric already), "half-sum" ``(W + W^T)/2`` or "max".
         """
         W = _checked_weights(adjacency)
+        ids = checked_ids(node_ids, W.shape[0])
         if symmetrize is None:
-            _refuse_asymmetric(W)
+            _refuse_asymmetric(W, ids)
             symmetrize = "half-sum"  # only takes rounding out of what is symmetric already
         elif symmetrize not in SYMMETRIZERS:
             raise unknown("symmetrizer", symmetrize, SYMMETRIZERS)
         else:
             origin = f"{origin}, symmetrised by {symmetrize}"
-        W = sp.csr_array(SYMMETRIZERS[symmetrize](W))
-        W.setdiag(0.0)
-        W.eliminate_zeros()
-        W.sort_indices()
-        return cls(W, _checked_ids(node_ids, W.shape[0]), _checked_coords(coords, W.shape[0]), origin)
+        one_way = _one_way(W)
+        W = _without_loops(SYMMETRIZERS[symmetrize](W))
+        coords = None if coords is None else checked_positions(coords, len(ids))
+        return cls(W, ids, coords, origin, *one_way)
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: Iterable,  # rows (source, target) or (source, target, weight)
+        node_ids: Sequence[str] | None = None,  # else in the order in which the edges name them
+        symmetrize: str | None = None,
+    ) -> Graph:
+        """A graph from a list of edges by node name, of weight 1 where the list has none."""
+        listed = EdgeList.of(edges, node_ids)
+        return cls._from_list(listed, listed.matrix, symmetrize, "edge list")
+
+    @classmethod
+    def from_distances(
+        cls,
+        edges: Iterable,  # rows (source, target, distance)
+        node_ids: Sequence[str] | None = None,
+        bandwidth: float | None = None,  # else the standard deviation of the distances
+        threshold: float = 0.1,
+        symmetrize: str | None = None,
+    ) -> Graph:
+        """A graph from a table of distances, by DCRNN's thresholded Gaussian kernel."""
+        listed = EdgeList.of(edges, node_ids, "distance")
+        W, s = kernel(listed.matrix, bandwidth, threshold)
+        origin = f"distance table, weights exp(-(d/s)^2) with s = {s:.6g}, those below {float(threshold):g} dropped"
+        return cls._from_list(listed, W, symmetrize, origin)
+
+    @classmethod
+    def from_coordinates(
+        cls,
+        coords,  # (nodes, 2): (x, y), or (longitude, latitude) in degrees
+        node_ids: Sequence[str] | None = None,
+        k: int | None = None,  # else five, or all of fewer
+        bandwidth: float | None = None,  # else the median of all pairwise distances
+        metric: str = "euclidean",  # or "great-circle", in kilometres
+    ) -> Graph:
+        """A graph of nearest neighbours, with Gaussian weights."""
+        gaps = distances(coords, metric)
+        k = min(5, len(gaps) - 1) if k is None else k
+        W, s = nearest(gaps, k, bandwidth)
+        how = "great-circle, km" if metric == "great-circle" else metric
+        origin = f"{k} nearest neighbour{'s' * (k > 1)} of positions ({how}), Gaussian weights of bandwidth {s:.6g}"
+        return cls.from_adjacency(W, node_ids, coords=coords, origin=origin)
+
+    @classmethod
+    def _from_list(cls, listed: EdgeList, W: sp.sparray, symmetrize: str | None, origin: str) -> Graph:
+        if symmetrize is None and listed.once:
+            W, origin = W + W.T, f"{origin}, each pair listed once, taken as undirected"
+        return cls.from_adjacency(W, listed.node_ids, symmetrize, origin=origin)
 
     def __len__(self) -> int:
         return len(self.node_ids)
@@ -130,6 +188,11 @@ class Graph:
         """Eigenpairs of the symmetric normalised Laplacian: the model's graph-Fourier basis."""
         return Spectrum.of(self.normalized.toarray())
 
+    @property
+    def pairs(self) -> int:
+        """Connected pairs of nodes."""
+        return self.weights.nnz // 2
+
     @cached_property
     def components(self) -> int:
         return int(sp.csgraph.connected_components(self.weights, directed=False)[0])
@@ -149,14 +212,16 @@ class Graph:
         W = sp.csr_array(self.weights[order][:, order])
         W.sort_indices()
         coords = None if self.coords is None else self.coords[order]
-        return Graph(W, tuple(self.node_ids[i] for i in order), coords, self.origin)
+        return replace(self, weights=W, node_ids=tuple(self.node_ids[i] for i in order), coords=coords)
 
 
 def _checked_weights(adjacency) -> sp.csr_array:
     try:
-        if np.iscomplexobj(adjacency):
-            raise TypeError("complex numbers")
-        W = sp.csr_array(adjacency, dtype=np.float64)
+        values = adjacency if sp.issparse(adjacency) else np.asarray(adjacency)
+        if values.dtype.kind not in "biuf":  # text, dates and complex numbers would be cast in silence
+            raise TypeError(f"of type {values.dtype}")
+        W = sp.csr_array(values, dtype=np.float64, copy=True)
+        W.sum_duplicates()
     except (TypeError, ValueError) as error:
         raise InputError(
             f"an adjacency that is no numeric matrix ({error})", "a square matrix", "pass numbers only"
@@ -176,39 +241,35 @@ def _checked_weights(adjacency) -> sp.csr_array:
                 "finite, non-negative weights",
                 "remove those edges, or use weights that grow with similarity",
             )
+    with np.errstate(over="ignore"):
+        total = W.sum()
+    if total > HUGE:
+        raise InputError(f"weights that add up to {total:g}", f"a sum below {HUGE:g}", "divide them by their largest")
     return W
 
 
-def _refuse_asymmetric(W: sp.csr_array) -> None:
+def _without_loops(W) -> sp.csr_array:
+    W = sp.csr_array(W)
+    W.setdiag(0.0)
+    W.eliminate_zeros()
+    W.sort_indices()
+    return W
+
+
+def _one_way(W: sp.csr_array) -> tuple[int, float]:
+    """How many pairs have a weight in one direction only, and their share of the weight; self-loops aside."""
+    W = _without_loops(W.copy())
+    alone = W.astype(bool).astype(int) - W.T.astype(bool).astype(int) > 0
+    return int(alone.sum()), float(W.multiply(alone).sum() / W.sum()) if W.nnz else 0.0
+
+
+def _refuse_asymmetric(W: sp.csr_array, ids: tuple[str, ...]) -> None:
     gap = abs(W - W.T)
     largest = gap.max() if gap.nnz else 0.0
     if largest > 1e-8 * (W.max() if W.nnz else 0.0):
         i, j = divmod(int(gap.tocoo().toarray().argmax()), W.shape[1])
         raise InputError(
-            f"an asymmetric adjacency: W[{i}, {j}] = {W[i, j]:g} but W[{j}, {i}] = {W[j, i]:g}",
-            "a symmetric one",
+            f"asymmetric weights: W[{ids[i]}, {ids[j]}] = {W[i, j]:g} but W[{ids[j]}, {ids[i]}] = {W[j, i]:g}",
+            "the same weight both ways",
             'symmetrise it: symmetrize="half-sum" (the paper\'s) or "max"; on the command line --symmetrize half-sum',
         )
-
-
-def _checked_coords(coords, nodes: int) -> np.ndarray | None:
-    if coords is None:
-        return None
-    coords = np.asarray(coords, dtype=np.float64)
-    if coords.shape != (nodes, 2) or not np.isfinite(coords).all():
-        raise InputError(
-            f"coordinates of shape {coords.shape}", f"({nodes}, 2) finite numbers", "give each node two coordinates"
-        )
-    return coords
-
-
-def _checked_ids(node_ids: Sequence[str] | None, nodes: int) -> tuple[str, ...]:
-    ids = tuple(str(i) for i in range(nodes)) if node_ids is None else tuple(str(name) for name in node_ids)
-    if len(ids) != nodes:
-        raise InputError(
-            f"{len(ids)} node names for {nodes} nodes", "one name per node", "give every node exactly one name"
-        )
-    if len(set(ids)) != nodes:
-        twice = sorted({name for name in ids if ids.count(name) > 1})
-        raise InputError(f"node names that occur twice: {some(twice)}", "unique names", "rename or merge those nodes")
-    return ids

@@ -19,13 +19,13 @@ from .config import Config
 from .data.dataset import fingerprint
 from .errors import InputError, unknown
 from .graph import Graph
-from .normalizer import Normalizer, check_signals
+from .normalizer import Normalizer, blocks, check_signals
 from .process import ConjugateProcess
 from .progress import bar
 from .reference import Gaussian, ledoit_wolf, scalar, spectral
 from .run import Run, read
 from .streams import Stream
-from .training import train
+from .training import evenly, timed, train
 
 BATCH_ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 25}  # activations (signals x nodes x width) sampled at a time
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -55,20 +55,30 @@ class GRCD:
     # -- training --------------------------------------------------------------------------------------------------
 
     def fit(
-        self, train, val=None, run: str | Path | None = None, force: bool = False, name: str = "signals"
-    ) -> GRCD:  # signals (samples, nodes) in their own units
+        self,
+        train,  # (samples, nodes) in their own units
+        val=None,
+        run: str | Path | None = None,
+        force: bool = False,
+        name: str = "signals",
+        about: dict | None = None,
+    ) -> GRCD:
         """Fit the reference and train the network.
 
-        Without ``val`` the last tenth of ``train`` validates. With ``run`` the training lives in that folder: it can be
-        interrupted anywhere, and the same call goes on where it was.
+        A missing reading is NaN: the model trains on what is there. Without ``val`` the last tenth of ``train``
+        validates. With ``run`` the training lives in that folder: it can be interrupted anywhere, and the same call
+        goes on where it was; ``name`` and ``about`` (``Dataset.facts``) say there where the signals came from.
         """
         x_train, x_val = self._checked(train, val)
         normalizer = Normalizer.fit(x_train, self.graph)
+        used, missing = _observed(x_train, "training signals")
         facts = self._described(x_train, x_val, normalizer, name)
+        facts["data"] |= {"missing": missing, "dropped": len(x_train) - len(used), "made": about or {}}
         folder = None if run is None else Run(run, facts, force)
         if folder is not None and folder.finished:
             return self._restored(folder.path, *read(folder.path))
-        z_train, z_val = normalizer.apply(x_train), normalizer.apply(x_val)
+        validating, _ = _observed(x_val, "validation signals")
+        z_train, z_val = normalizer.apply(x_train, used), normalizer.apply(x_val, validating[evenly(len(validating))])
         v = spectral(ledoit_wolf(z_train, self.config.eps_ref), self.graph.spectrum).v
         reference = Gaussian(v.to(self.device), self.process.U)
         outcome = self._trained(reference, z_train, z_val, folder)
@@ -80,12 +90,12 @@ class GRCD:
         return self
 
     def _checked(self, train, val) -> tuple[np.ndarray, np.ndarray]:
-        x_train = check_signals(train, self.graph, "training signals")
+        x_train = check_signals(train, self.graph, "training signals", gaps=True)
         if val is None:
             cut = max(1, len(x_train) // 10)
             x_train, val = x_train[:-cut], x_train[-cut:]
-            check_signals(x_train, self.graph, "training signals left after a tenth was kept for validation")
-        return x_train, check_signals(val, self.graph, "validation signals", least=1)
+            check_signals(x_train, self.graph, "training signals left after a tenth was kept for validation", gaps=True)
+        return x_train, check_signals(val, self.graph, "validation signals", least=1, gaps=True)
 
     def _trained(self, reference: Gaussian, z_train: np.ndarray, z_val: np.ndarray, folder: Run | None):
         hooks = {} if folder is None else {"log": folder.log, "resume": folder.resume}
@@ -101,6 +111,22 @@ class GRCD:
         with torch.random.fork_rng(devices=[]):  # initial weights depend on the seed alone, and nothing on them
             torch.default_generator.manual_seed(c.seed)
             return DenoiserGNN(self.graph.spectrum, c.width, c.blocks, c.taps, c.time_dim).to(self.device)
+
+    def seconds_per_update(self, train) -> float:
+        """How long an update takes here, on signals like these: measured on a few."""
+        x = check_signals(train, self.graph, "training signals", gaps=True)
+        z = Normalizer.fit(x, self.graph).apply(x, evenly(len(x), 1000))
+        v = spectral(ledoit_wolf(z, self.config.eps_ref), self.graph.spectrum).v
+        reference = Gaussian(v.to(self.device), self.process.U)
+        with devices.arithmetic("high"):
+            return timed(
+                self._score(reference), reference, self._network(), torch.from_numpy(z).to(self.device), self.config
+            )
+
+    @property
+    def unit(self) -> str:
+        """The unit of the signals, if it is known."""
+        return self._facts.get("data", {}).get("made", {}).get("unit", "")
 
     # -- sampling --------------------------------------------------------------------------------------------------
 
@@ -186,7 +212,13 @@ class GRCD:
         return {
             "config": asdict(self.config),
             "data": {"name": name, "train": len(x_train), "val": len(x_val), "hash": fingerprint(x_train, x_val)},
-            "graph": {"nodes": len(self.graph), "hash": self.graph.hash, "origin": self.graph.origin},
+            "graph": {
+                "nodes": len(self.graph),
+                "hash": self.graph.hash,
+                "origin": self.graph.origin,
+                "one_way": self.graph.one_way,
+                "one_way_share": self.graph.one_way_share,
+            },
             "node_ids": list(self.graph.node_ids),
             "normalizer": {"mean": normalizer.mean.tolist(), "std": normalizer.std.tolist()},
         }
@@ -225,13 +257,25 @@ def load(path: str | Path, device: str = "auto") -> GRCD:
         nodes = len(manifest["node_ids"])
         coords = tensors["graph.coords"].numpy() if "graph.coords" in tensors else None
         W = sp.csr_array((data, indices, indptr), shape=(nodes, nodes))
-        graph = Graph(W, tuple(manifest["node_ids"]), coords, manifest["graph"]["origin"])
+        made = {
+            key: manifest["graph"][key] for key in ("origin", "one_way", "one_way_share") if key in manifest["graph"]
+        }
+        graph = Graph(W, tuple(manifest["node_ids"]), coords, **made)
         if graph.hash != manifest["graph"]["hash"]:
             raise ValueError("another graph than the run was trained on")
         config = Config.make(**manifest["config"])
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise _unfit(path, error) from None
     return GRCD(graph, device=device, **asdict(config))._restored(Path(path), manifest, tensors)
+
+
+def _observed(signals: np.ndarray, what: str) -> tuple[np.ndarray, float]:
+    """The rows in which anything was observed, and the share of all entries that was not."""
+    count = np.concatenate([np.isnan(signals[rows]).sum(axis=1) for rows in blocks(*signals.shape)])
+    rows = np.flatnonzero(count < signals.shape[1])
+    if len(rows) == 0:
+        raise InputError(f"{what} in which nothing was observed", "some readings", "give other signals, or fill these")
+    return rows, float(count.sum() / signals.size)
 
 
 def _unfit(path: str | Path, error: Exception) -> InputError:

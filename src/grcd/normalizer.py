@@ -1,7 +1,13 @@
-"""Signals at the border: checked once, z-scored per node with training statistics, and put back into their units."""
+"""Signals at the border: checked once, z-scored per node with training statistics, and put back into their units.
+
+A missing reading is NaN, here and everywhere else. Signals may be as large as memory, so whatever looks at all of them
+does so in blocks of rows, in float64, and leaves them in the precision they came in.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,42 +15,93 @@ import numpy as np
 from .errors import InputError, some
 from .graph import Graph
 
+BLOCK = 1 << 22  # entries looked at together: 32 MB in float64
+
+
+def blocks(rows: int, nodes: int) -> Iterator[slice]:
+    """Slices that cover all rows, of about ``BLOCK`` entries each."""
+    step = max(1, BLOCK // nodes)
+    return (slice(start, start + step) for start in range(0, rows, step))
+
+
+def parts(signals: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:  # each (rows, nodes)
+    """Signals block by block: in float64 with zeros where they are missing, and where they are observed."""
+    for rows in blocks(*signals.shape):
+        x = np.asarray(signals[rows], dtype=np.float64)
+        seen = ~np.isnan(x)
+        yield (x if seen.all() else np.where(seen, x, 0.0)), seen
+
+
+def observed_mean(signals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # (nodes,) each
+    """How often each node was observed, and the mean of what was; 0 where nothing was."""
+    count, total = np.zeros(signals.shape[1], dtype=np.int64), np.zeros(signals.shape[1])
+    for x, seen in parts(signals):
+        count += seen.sum(axis=0)
+        total += x.sum(axis=0)
+    return count, total / np.maximum(count, 1)
+
 
 @dataclass(frozen=True)
 class Normalizer:
-    """``(x - mean) / std`` per node, with the mean and the population standard deviation of the training split."""
+    """``(x - mean) / std`` per node, with the mean and the population standard deviation of what training observed."""
 
     mean: np.ndarray  # (nodes,)
     std: np.ndarray  # (nodes,)
 
     @classmethod
     def fit(cls, train: np.ndarray, graph: Graph) -> Normalizer:
-        with np.errstate(over="ignore"):
-            mean, std = train.mean(axis=0), train.std(axis=0)
-        # Against the size of the readings: a node stuck at 0.1 has a spread of rounding, not of zero.
+        with np.errstate(over="ignore", invalid="ignore"):
+            count, mean = observed_mean(train)
+            squares, largest = np.zeros_like(mean), np.zeros_like(mean)
+            for x, seen in parts(train):
+                squares += np.where(seen, np.square(x - mean), 0.0).sum(axis=0)
+                largest = np.maximum(largest, np.abs(x).max(axis=0))
+            std = np.sqrt(squares / np.maximum(count, 1))
+        _refuse_nodes(count < 2, graph, "with fewer than two observed training signals", "two or more at every node")
         if not np.isfinite(std).all():
             raise InputError("training signals too large to average", "values below about 1e150", "rescale the signals")
-        constant = std <= 1e-12 * np.maximum(np.abs(train).max(axis=0), 1e-300)
-        if constant.any():
-            names = [graph.node_ids[i] for i in np.flatnonzero(constant)]
-            raise InputError(
-                f"{len(names)} nodes whose training signals never change: {some(names)}",
-                "signals that vary at every node",
-                "drop those nodes from the signals and from the graph",
-            )
+        # Against the size of the readings: a node stuck at 0.1 has a spread of rounding, not of zero.
+        constant = std <= 1e-12 * np.maximum(largest, 1e-300)
+        _refuse_nodes(constant, graph, "whose training signals never change", "signals that vary at every node")
         return cls(mean, std)
 
-    def apply(self, signals: np.ndarray) -> np.ndarray:
-        return (signals - self.mean) / self.std
+    def apply(self, signals: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """z-scores in the precision of the signals; of all of them, or of the given rows."""
+        rows = np.arange(len(signals)) if rows is None else rows
+        z = np.empty((len(rows), *signals.shape[1:]), np.float32 if signals.dtype == np.float32 else np.float64)
+        for part in blocks(len(z), math.prod(z.shape[1:])):
+            z[part] = (signals[rows[part]] - self.mean) / self.std
+        return z
 
     def undo(self, normalized: np.ndarray) -> np.ndarray:
-        return normalized * self.std + self.mean
+        """Back into the signals' units, in float64."""
+        signals = normalized * self.std
+        signals += self.mean
+        return signals
 
 
-def check_signals(signals, graph: Graph, what: str = "signals", least: int = 2) -> np.ndarray:  # (samples, nodes)
-    """Signals as a float64 array that fits the graph, or an error that says why not."""
+def _refuse_nodes(which: np.ndarray, graph: Graph, what: str, expected: str) -> None:
+    if which.any():
+        names = [graph.node_ids[i] for i in np.flatnonzero(which)]
+        raise InputError(
+            f"{len(names)} nodes {what}: {some(names)}",
+            expected,
+            "drop those nodes from the signals and from the graph",
+        )
+
+
+def check_signals(
+    signals, graph: Graph, what: str = "signals", least: int = 2, gaps: bool = False
+) -> np.ndarray:  # (samples, nodes)
+    """Signals as an array that fits the graph, or an error that says why not.
+
+    float32 and float64 arrays come back as they are, without a copy; anything else as float64. With ``gaps`` entries
+    may be missing (NaN).
+    """
     try:
-        x = np.asarray(signals, dtype=np.float64)
+        x = np.asarray(signals)
+        if x.dtype not in (np.float32, np.float64):
+            x = x.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(
             f"{what} that are not all numbers", "an array (samples, nodes) of numbers", "remove text and ragged rows"
@@ -60,12 +117,22 @@ def check_signals(signals, graph: Graph, what: str = "signals", least: int = 2) 
             f"{least} or more",
             "give more rows; a table of signals is split in time order, 70 / 10 / 20 % for train, val and test",
         )
-    bad = ~np.isfinite(x)
-    if bad.any():
-        names, row = [graph.node_ids[i] for i in np.flatnonzero(bad.any(axis=0))], int(bad.any(axis=1).argmax())
-        raise InputError(
-            f"{int(bad.sum())} NaN or infinite values in {what}, the first in row {row}, at nodes {some(names)}",
-            "finite numbers",
-            "fill or drop the gaps before training",
-        )
+    _refuse_values(x, graph, what, gaps)
     return x
+
+
+def _refuse_values(x: np.ndarray, graph: Graph, what: str, gaps: bool) -> None:
+    count, row, nodes = 0, None, np.zeros(x.shape[1], dtype=bool)
+    for rows in blocks(*x.shape):
+        bad = np.isinf(x[rows]) if gaps else ~np.isfinite(x[rows])
+        if bad.any():
+            count, nodes = count + int(bad.sum()), nodes | bad.any(axis=0)
+            row = rows.start + int(bad.any(axis=1).argmax()) if row is None else row
+    if count:
+        names = [graph.node_ids[i] for i in np.flatnonzero(nodes)]
+        raise InputError(
+            f"{count} {'' if gaps else 'NaN or '}infinite values in {what}, the first in row {row}, "
+            f"at nodes {some(names)}",
+            "finite numbers, or NaN where nothing was observed" if gaps else "finite numbers",
+            "correct or drop those values" if gaps else "fill or drop the gaps first; on the command line with --fill",
+        )

@@ -1,4 +1,4 @@
-"""Pictures: signals on the drawn graph, and variance per graph frequency."""
+"""Pictures: signals on the drawn graph, variance per graph frequency, a dataset at a glance."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import scipy.sparse.csgraph as csgraph
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
+from .data.dataset import Dataset
 from .files import whole
 from .graph import Graph
+from .reference import ledoit_wolf, spectral
 
+MOST_NAMES = 25  # on one axis
 INK, DATA, REFERENCE, SAMPLES = "#333333", "#1b6ca8", "#e08e0b", "#b3123f"
 
 
@@ -93,11 +96,9 @@ def mode_variances(
             markeredgewidth=1.6,
         )
     axis.set_yscale("log")
-    axis.set_xlabel("graph frequency (eigenvalue of the normalised Laplacian)", color=INK)
-    axis.set_ylabel("variance of the coefficient", color=INK)
-    axis.set_title("Variance per graph frequency", loc="left", color=INK)
+    frequency = "graph frequency (eigenvalue of the normalised Laplacian)"
+    _label(axis, frequency, "variance of the coefficient", "Variance per graph frequency")
     axis.grid(True, which="major", color="#e5e5e5", linewidth=0.8)
-    axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False)
     _save(figure, path)
 
@@ -109,3 +110,60 @@ def _variance(signals: np.ndarray, U: np.ndarray) -> np.ndarray:
 def _save(figure: Figure, path: str | Path) -> None:
     with whole(path) as temporary:
         figure.savefig(temporary, format="png")
+
+
+def inspected(path: str | Path, data: Dataset) -> None:
+    """A dataset at a glance: the graph, the readings, what is missing, and where the energy is."""
+    figure = Figure(figsize=(11, 8), layout="constrained", dpi=130)
+    (graph, readings), (missing, energy) = figure.subplots(2, 2)
+    figure.suptitle(f"{data.name}: {len(data.train)} training signals on {len(data.graph)} nodes", color=INK)
+    unit = f" ({data.unit})" if data.unit else ""
+    _draw_nodes(figure, graph, data, f"training mean{unit}")
+    seen = data.train[_seen(data)]
+    readings.hist(seen, bins=_bins(seen), color=DATA)
+    _label(readings, f"reading{unit}", "how often", "Training readings")
+    absent = 1 - _seen(data).mean(axis=0)
+    worst = np.argsort(-absent, kind="stable")[:MOST_NAMES]
+    missing.bar(np.arange(len(worst)), 100 * absent[worst], color=REFERENCE)
+    missing.set_xticks(
+        np.arange(len(worst)), [data.graph.node_ids[i] for i in worst], rotation=60, ha="right", fontsize=8
+    )
+    missing.set_ylim(0, max(1.0, 110 * absent.max()))
+    _label(missing, "node, worst first", "% of training readings missing", "Gaps")
+    reference = spectral(ledoit_wolf(data.normalizer.apply(data.train)), data.graph.spectrum)
+    energy.plot(data.graph.spectrum.lam, reference.v.numpy(), "o", color=SAMPLES, markersize=4)
+    energy.set_yscale("log")
+    _label(energy, "graph frequency", "variance of the coefficient", "Energy over graph frequencies")
+    _save(figure, path)
+
+
+def _bins(values: np.ndarray) -> np.ndarray:
+    """About fifty bins, as wide as a whole number of steps of readings that come in steps: no teeth."""
+    distinct = np.unique(values)
+    step = max(np.median(np.diff(distinct)), np.ptp(distinct) * 1e-4)
+    width = step * np.ceil(np.ptp(distinct) / 50 / step)
+    return np.arange(distinct[0] - step / 2, distinct[-1] + width, width)
+
+
+def _seen(data: Dataset) -> np.ndarray:
+    seen = data.observed("train")
+    return np.ones(data.train.shape, dtype=bool) if seen is None else seen
+
+
+def _draw_nodes(figure: Figure, axis, data: Dataset, label: str) -> None:
+    place, edges = layout(data.graph), np.array(data.graph.weights.nonzero()).T
+    axis.set_axis_off()
+    axis.set_aspect("equal")
+    axis.add_collection(LineCollection(place[edges], colors="#bbbbbb", linewidths=0.5, zorder=1))
+    dots = axis.scatter(
+        *place.T, c=data.normalizer.mean, s=28, cmap="viridis", edgecolors=INK, linewidths=0.4, zorder=2
+    )
+    axis.set_title(f"Graph: {data.graph.pairs} pairs", loc="left", color=INK)
+    figure.colorbar(dots, ax=axis, shrink=0.8, label=label)
+
+
+def _label(axis, x: str, y: str, title: str) -> None:
+    axis.set_xlabel(x, color=INK)
+    axis.set_ylabel(y, color=INK)
+    axis.set_title(title, loc="left", color=INK)
+    axis.spines[["top", "right"]].set_visible(False)

@@ -13,6 +13,27 @@ The laws that tie them together: ``phi`` composes, ``phi`` solves the flow of th
 ``q0`` to a draw at ``q1`` from the same ``xi``. A further reference (low rank, mixture) joins by keeping these laws.
 
 The draw uses the symmetric square root, so that it depends neither on eigenvector signs nor on node order.
+
+**Conditioning.** Where a signal is observed at the nodes ``o`` only, its missing entries ``m`` are drawn by correcting
+a plain draw ``z`` (Matheron), with ``Lambda = Sigma^-1 = B diag(1/v) B^T``:
+
+    x_m = z_m + Sigma_mo Sigma_oo^-1 (x_o - z_o) = z_m - Lambda_mm^-1 Lambda_mo (x_o - z_o)
+
+Both sides are the same map: the first takes a system as large as what is observed, the second one as large as what is
+missing, and each signal takes the smaller.
+
+**Covariance.** With ``x`` centred at the mean of what was observed, ``n_ij`` the number of signals that observed both
+``i`` and ``j``, and means over those signals,
+
+    S_ij = mean_ij(x_i x_j)          Var S_ij = (mean_ij(x_i^2 x_j^2) - S_ij^2) / n_ij
+
+and 0 for a pair never seen together. Means over different signals need not fit together: ``S`` may have negative
+eigenvalues, which are set to zero, the nearest covariance in Frobenius norm. Ledoit-Wolf then mixes it with a multiple
+of the identity, ``m = tr S / p``, as much as the error of ``S`` is of its distance from there:
+
+    Sigma = (1 - b) S + b m I,       b = min(1, sum_ij Var S_ij / |S - m I|_F^2)
+
+With nothing missing all ``n_ij`` are ``n``, and this is Ledoit and Wolf's estimate of 2004, scikit-learn's to rounding.
 """
 
 from __future__ import annotations
@@ -24,8 +45,10 @@ import torch
 from torch import Tensor
 
 from .graph import Spectrum
+from .normalizer import observed_mean, parts
 
 EPS_REF = 1e-6  # the paper's numerical shift
+SYSTEMS = 1 << 26  # bytes of the linear systems solved together; indices, masks and factors take up to thrice as much
 
 
 @dataclass(frozen=True)
@@ -52,6 +75,10 @@ class Gaussian:
         """``Sigma + q^2 I``."""
         return self.nodes(self.variance(q) * self.B)
 
+    def precision(self, q=0.0) -> Tensor:
+        """``(Sigma + q^2 I)^-1``."""
+        return self.nodes(self.B / self.variance(q))
+
     def score(self, x: Tensor, q) -> Tensor:
         """``-(Sigma + q^2 I)^-1 x~``."""
         return self.nodes(-self.modes(x) / self.variance(q))
@@ -72,6 +99,22 @@ class Gaussian:
         """Turn standard normal ``noise`` (batch, nodes) into draws of the marginal at level ``q``."""
         return self.nodes(self.modes(noise) * torch.sqrt(self.variance(q)))
 
+    def completed(self, x: Tensor, noise: Tensor) -> Tensor:  # (batch, nodes) each
+        """Missing entries (NaN) drawn given the observed ones of their row, from standard normal ``noise``."""
+        x, missing, drawn = x.double(), x.isnan(), self.draw(noise)
+        off = torch.where(missing, 0.0, x - drawn)
+        count = missing.sum(1)
+        few = 2 * count <= x.shape[1]
+        rows = (few & (count > 0)).nonzero()[:, 0]
+        if len(rows):
+            precision = self.precision()
+            drawn[rows] -= _restricted(precision, missing[rows], off[rows] @ precision)
+        rows = (~few & (count < x.shape[1])).nonzero()[:, 0]
+        if len(rows):
+            covariance = self.covariance()
+            drawn[rows] += _restricted(covariance, ~missing[rows], off[rows]) @ covariance
+        return torch.where(missing, drawn, x)
+
     # -- signal-to-noise ratios (section 3.2) ----------------------------------------------------------------------
 
     def snr(self, q) -> Tensor:
@@ -87,12 +130,56 @@ class Gaussian:
         return float(torch.sqrt((self.v**2).sum() / self.v.sum() / snr))
 
 
-def ledoit_wolf(signals: np.ndarray, eps_ref: float = EPS_REF) -> np.ndarray:
-    """Ledoit-Wolf shrinkage covariance of z-scored training signals, plus ``eps_ref I`` (eq. ref)."""
-    from sklearn.covariance import ledoit_wolf as shrunk  # a second to import, so only when a reference is fitted
+def _restricted(A: Tensor, keep: Tensor, b: Tensor) -> Tensor:  # (nodes, nodes), (rows, nodes) twice
+    """``u`` with ``(A u)_k = b_k`` on the kept nodes of each row and ``u = 0`` elsewhere, ``A`` positive definite."""
+    size = int(keep.sum(1).max())
+    nodes = keep.byte().argsort(dim=1, descending=True, stable=True)[:, :size]  # the kept ones first
+    u = torch.zeros_like(b)
+    for rows in torch.arange(len(b), device=b.device).split(max(1, SYSTEMS // (8 * size**2))):
+        at = nodes[rows]
+        real = keep[rows].gather(1, at)
+        K = A[at[:, :, None], at[:, None, :]]
+        K *= real[:, :, None] & real[:, None, :]
+        K.diagonal(dim1=1, dim2=2)[~real] = 1.0  # rows with fewer kept nodes: the rest of the system says u = 0
+        right = (b[rows].gather(1, at) * real)[..., None]
+        u[rows[:, None], at] = torch.cholesky_solve(right, torch.linalg.cholesky(K))[..., 0]
+    return u
 
-    covariance, _ = shrunk(signals, assume_centered=False)
-    return covariance + eps_ref * np.eye(signals.shape[1])
+
+def ledoit_wolf(signals: np.ndarray, eps_ref: float = EPS_REF) -> np.ndarray:
+    """Ledoit-Wolf shrinkage covariance of z-scored training signals, plus ``eps_ref I`` (eq. ref); gaps are NaN."""
+    count, mean = observed_mean(signals)
+    S, error = _complete(signals, mean) if (count == len(signals)).all() else _pairwise(signals, mean)
+    m, eye = np.trace(S) / len(S), np.eye(len(S))
+    distance = np.square(S - m * eye).sum()
+    b = min(error, distance) / distance if distance > 0 else 0.0
+    return (1 - b) * S + (b * m + eps_ref) * eye
+
+
+def _complete(signals: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, float]:
+    """``S``, and ``sum_ij Var S_ij``, which needs no matrix here: ``sum_ij x_i^2 x_j^2`` is ``|x|^4``."""
+    n, S, fourth = len(signals), np.zeros((len(mean), len(mean))), 0.0
+    for x, _ in parts(signals):
+        x = x - mean
+        S += x.T @ x
+        fourth += np.square(np.square(x).sum(axis=1)).sum()
+    S /= n
+    return S, (fourth / n - np.square(S).sum()) / n
+
+
+def _pairwise(signals: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, float]:
+    """The same from the pairs that were observed together, ``S`` without negative eigenvalues."""
+    count, S, fourth = (np.zeros((len(mean), len(mean))) for _ in range(3))
+    for x, seen in parts(signals):
+        x, seen = np.where(seen, x - mean, 0.0), seen.astype(np.float64)
+        square = np.square(x)
+        for total, factor in ((count, seen), (S, x), (fourth, square)):
+            total += factor.T @ factor
+    n = np.maximum(count, 1)
+    S /= n
+    error = ((fourth / n - np.square(S)) / n).sum()
+    v, B = np.linalg.eigh(S)
+    return (B * np.maximum(v, 0.0)) @ B.T, error
 
 
 def spectral(covariance: np.ndarray, spectrum: Spectrum) -> Gaussian:

@@ -53,10 +53,16 @@ class Epsilon:
         """The noise prediction as the solvers want it."""
         return lambda x, q: self.known(x, q) + self.output(network, x, q)
 
-    def losses(self, network: nn.Module, x0: Tensor, eps: Tensor, q: Tensor) -> Tensor:  # (batch,)
-        """The denoising objective for each signal (eq. loss); modes or nodes, the mean square is the same."""
+    def losses(
+        self, network: nn.Module, x0: Tensor, eps: Tensor, q: Tensor, weight: Tensor | None = None
+    ) -> Tensor:  # (batch,)
+        """The denoising objective for each signal (eq. loss); modes or nodes, the mean square is the same.
+
+        Where entries of ``x0`` were not observed, ``weight`` (batch, nodes) says what each node counts.
+        """
         x = x0 + q * eps
-        return (self.output(network, x, q) - self.target(x, eps, q)).square().mean(-1)
+        square = (self.output(network, x, q) - self.target(x, eps, q)).square()
+        return (square if weight is None else weight * square).mean(-1)
 
 
 @dataclass(frozen=True)

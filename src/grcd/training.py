@@ -3,6 +3,14 @@
 What an update draws (batch, noise, times) is keyed by the seed and the number of the update, so a run that was
 interrupted goes on as if it had not been, and all methods with one seed see the same draws. On CUDA the whole update is
 captured once in a graph and replayed.
+
+**Gaps.** Of a signal with missing entries (NaN) the network has to see something everywhere. Every time it is drawn,
+what is missing is drawn too, given what was observed, from the Gaussian reference; and the objective asks about
+observed entries only,
+
+    mean over signals and nodes of   weight * (f_theta - f*)^2,     weight = observed / (share of entries observed)
+
+which is the mean square over what was observed. If the data are the reference, completed signals are data too.
 """
 
 from __future__ import annotations
@@ -12,12 +20,14 @@ import math
 import time
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from .config import Config
 from .device import captured
 from .errors import InputError
+from .normalizer import blocks
 from .progress import bar
 from .reference import Gaussian
 from .score import Epsilon
@@ -26,6 +36,7 @@ from .streams import Stream
 
 CHUNK = 16  # updates whose draws are made together
 VALIDATION_DRAWS = 1024  # at least; small validation splits are used several times, with other noise
+VALIDATION_MOST = 5000  # signals; of larger splits so many, evenly spaced
 
 
 class State:
@@ -80,27 +91,54 @@ def draws(
         start += CHUNK
 
 
-class Update:
-    """One optimiser step on buffers that ``__call__`` fills; on CUDA a captured graph."""
+class Signals:
+    """Signals by index, complete and in float64, with the weight of their entries in the loss."""
 
-    def __init__(self, state: State, score: Epsilon, x_train: Tensor, config: Config):
-        self.state, self.score, self.x_train, self.config = state, score, x_train, config
+    def __init__(self, x: Tensor, reference: Gaussian | None, random: Stream):
+        self.x, self.reference, self.random = x, reference, random
+        missing = sum(int(x[rows].isnan().sum()) for rows in blocks(*x.shape))
+        self.share, self.gaps = 1 - missing / x.numel(), missing > 0
+
+    def __call__(self, index: Tensor | slice, number: int = 0) -> tuple[Tensor, Tensor | None]:
+        """(batch, nodes) each; gaps are drawn from the noise of that ``number``. No weight where there are none."""
+        x = self.x[index].double()
+        if not self.gaps:
+            return x, None
+        noise = self.random.normal(number, x.numel()).view_as(x)
+        return self.reference.completed(x, noise), x.isfinite().double() / self.share
+
+
+class Update:
+    """One optimiser step on buffers that ``__call__`` fills; on CUDA a captured graph.
+
+    The signals may be float32; ``reference`` fills their gaps, if they have any.
+    """
+
+    def __init__(
+        self, state: State, score: Epsilon, x_train: Tensor, config: Config, reference: Gaussian | None = None
+    ):
+        self.state, self.score, self.config = state, score, config
         device = x_train.device
-        self.index = torch.zeros(config.batch, dtype=torch.int64, device=device)
-        self.noise = torch.zeros(config.batch, x_train.shape[1], dtype=torch.float64, device=device)
+        self.signals = Signals(x_train, reference, Stream(config.seed, "gaps", device))
+        self.x0, self.noise, self.weight = (
+            torch.zeros(config.batch, x_train.shape[1], dtype=torch.float64, device=device) for _ in range(3)
+        )
+        self.weight = self.weight if self.signals.gaps else None
         self.u = torch.zeros(config.batch, 1, dtype=torch.float64, device=device)
         self.total = torch.zeros((), dtype=torch.float64, device=device)  # training loss since it was last read
         self.replay = self._captured() if device.type == "cuda" else self._step
 
     def __call__(self, index: Tensor, noise: Tensor, u: Tensor) -> None:
-        for buffer, value in ((self.index, index), (self.noise, noise), (self.u, u)):
-            buffer.copy_(value)
+        x0, weight = self.signals(index, self.state.update)
+        for buffer, value in ((self.x0, x0), (self.weight, weight), (self.noise, noise), (self.u, u)):
+            if buffer is not None:
+                buffer.copy_(value)
         self.replay()
 
     def _step(self) -> None:
         state, config = self.state, self.config
         q = self.score.process.training_level(self.u)
-        loss = self.score.losses(state.network, self.x_train[self.index], self.noise, q).mean()
+        loss = self.score.losses(state.network, self.x0, self.noise, q, self.weight).mean()
         state.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(state.parameters, config.clip)
@@ -117,16 +155,24 @@ class Update:
         return replay
 
 
+def evenly(n: int, most: int = VALIDATION_MOST) -> np.ndarray:  # (at most most,) integers
+    """Which of ``n`` signals to take: all, or so many of them evenly spaced."""
+    return np.linspace(0, n - 1, min(n, most)).astype(int)
+
+
 class Validation:
     """The denoising error: of a network, and of the reference alone (the ``baseline``).
 
-    The draws are the same every time; under the stopping rule "paper" each validation has its own.
+    The draws are the same every time; under the stopping rule "paper" each validation has its own. Gaps are
+    filled once.
     """
 
-    def __init__(self, score: Epsilon, x_val: Tensor, config: Config):
+    def __init__(self, score: Epsilon, x_val: Tensor, config: Config, reference: Gaussian | None = None):
         self.score, self.config = score, config
-        self.x = x_val.repeat(-(-VALIDATION_DRAWS // len(x_val)), 1)
-        self.random = Stream(config.seed, "validation", x_val.device)
+        x = x_val[evenly(len(x_val))]
+        x = x.repeat(-(-VALIDATION_DRAWS // len(x)), 1)
+        self.x, self.weight = Signals(x, reference, Stream(config.seed, "validation gaps", x.device))(slice(None))
+        self.random = Stream(config.seed, "validation", x.device)
 
     def draws(self, update: int = 0) -> tuple[Tensor, Tensor]:
         """Noise and noise levels for every signal."""
@@ -138,13 +184,15 @@ class Validation:
 
     @torch.no_grad()
     def __call__(self, network: nn.Module, update: int = 0) -> float:
-        parts = (part.split(self.config.batch) for part in (self.x, *self.draws(update)))
-        return float(torch.cat([self.score.losses(network, *part) for part in zip(*parts, strict=True)]).mean())
+        given = (self.x, *self.draws(update), *([] if self.weight is None else [self.weight]))
+        batches = zip(*(part.split(self.config.batch) for part in given), strict=True)
+        return float(torch.cat([self.score.losses(network, *batch) for batch in batches]).mean())
 
     def baseline(self, reference: Gaussian) -> float:
         """The error of predicting the noise by the reference."""
         noise, q = self.draws()
-        return float((noise - reference.eps(self.x + q * noise, q)).square().mean())
+        square = (noise - reference.eps(self.x + q * noise, q)).square()
+        return float((square if self.weight is None else self.weight * square).mean())
 
 
 class Outcome:
@@ -167,16 +215,16 @@ def train(
     score: Epsilon,
     reference: Gaussian,
     network: nn.Module,
-    x_train: Tensor,  # (samples, nodes) z-scored, float64, on the device
+    x_train: Tensor,  # (samples, nodes) z-scored, float32 or float64, NaN where missing, on the device
     x_val: Tensor,
     config: Config,
     log: Callable[[State, dict], None] = lambda state, record: None,
     resume: Callable[[State], None] = lambda state: None,
 ) -> Outcome:
     """Train until validation stops improving. ``log`` is told of every validation, ``resume`` may restore a state."""
-    validation = Validation(score, x_val, config)
+    validation = Validation(score, x_val, config, reference)
     state = State(network, config, validation.baseline(reference))
-    update = Update(state, score, x_train, config)
+    update = Update(state, score, x_train, config, reference)
     resume(state)
     began, every, note = time.monotonic() - state.seconds, config.validate_every, ""
     drawn = draws(config, *x_train.shape, state.update, x_train.device)
@@ -202,3 +250,19 @@ def train(
                 note = f"loss {record['train']:.4f} val {loss:.4f}"
                 log(state, record)
     return Outcome(state)
+
+
+def timed(
+    score: Epsilon, reference: Gaussian, network: nn.Module, x_train: Tensor, config: Config, updates: int = 3
+) -> float:
+    """Seconds an update takes, after a first one that warms up."""
+    state = State(network, config, baseline=1.0)
+    update = Update(state, score, x_train, config, reference)
+    drawn, began = draws(config, *x_train.shape, 0, x_train.device), 0.0
+    for k in range(updates + 1):
+        if k == 1:
+            float(update.total)  # waits for the device
+            began = time.monotonic()
+        update(*next(drawn))
+    float(update.total)
+    return (time.monotonic() - began) / updates

@@ -8,14 +8,16 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
-from ..errors import InputError, unknown
+from ..errors import InputError, InputWarning, unknown
 
 
 def main() -> None:
     """The `grcd` command."""
     from .commands import app  # typer only; torch is imported by the commands that need it
 
+    _say_warnings()
     try:
         status = app(standalone_mode=False)
         if status == 130:  # the parser has swallowed the interrupt, and its message
@@ -40,6 +42,19 @@ def main() -> None:
 def _say(error: Exception) -> int:
     print(f"grcd: {error}", file=sys.stderr)
     return 2
+
+
+def _say_warnings() -> None:
+    """What the library says of the input, in one line each."""
+    usual = warnings.showwarning
+
+    def show(message, category, *where, **more):
+        if issubclass(category, InputWarning):
+            print(f"grcd: note: {message}", file=sys.stderr)
+        else:
+            usual(message, category, *where, **more)
+
+    warnings.showwarning = show
 
 
 def _interrupted() -> int:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from .options import on_data
+
 app = typer.Typer(
     help="Generative models for signals on graphs: train, sample, score, in four network evaluations.",
     no_args_is_help=True,
@@ -15,14 +17,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data_app = typer.Typer(help="Datasets: list them, export them.", no_args_is_help=True)
+data_app = typer.Typer(help="Datasets: list, get, inspect and export them.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
 Data = Annotated[str, typer.Option("--data", help="A dataset's name, or a file of signals.")]
-GraphFile = Annotated[str | None, typer.Option("--graph", help="The graph's file, if the data do not hold it.")]
-Symmetrize = Annotated[str | None, typer.Option(help="half-sum or max, for a graph file with directed weights.")]
 Seed = Annotated[int, typer.Option(help="Every random number follows from it.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
 
@@ -48,35 +49,95 @@ def demo(
 
 @data_app.command("list")
 def list_data() -> None:
-    """The datasets there are."""
-    from ..data.dataset import BUILT_IN
+    """The datasets that have a name."""
+    from ..data.recipes import NAMES
 
-    for name, about in BUILT_IN.items():
+    for name, about in NAMES.items():
         print(f"{name:10}{about}")
+    print(
+        "\nYour own: --data FILE --graph FILE; grcd data inspect FILE --graph FILE tells whether they suit the method."
+    )
 
 
 @data_app.command()
+def get(
+    name: Annotated[str, typer.Argument(help="metr-la or molene.")],
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Where to put it; by default GRCD_DATA, or else the user's cache folder.")
+    ] = None,
+    given: Annotated[
+        list[Path] | None, typer.Option("--from", help="A file or folder you have already; may be repeated.")
+    ] = None,
+    mirror: Annotated[
+        str | None, typer.Option(help="Download from here in place of https://raw.githubusercontent.com.")
+    ] = None,
+) -> None:
+    """Bring METR-LA or Molene from their public homes, checked against known sums. Goes on where it was interrupted.
+
+    METR-LA: speeds from the repository thanhquanse/PGAIN-VS, which states no licence; graph and positions from
+    liyaguang/DCRNN (MIT), with which the data were published. Molene: Meteo-France, Licence Ouverte / Open Licence.
+    """
+    from ..data import sources
+    from ..data.recipes import folders
+
+    paths = sources.get(name, folders(data_dir)[0], given or [], mirror)
+    for path in paths:
+        print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+    print(sources.SOURCES[name].licence)
+
+
+@data_app.command("inspect")
+@on_data
+def inspect_data(
+    files: Annotated[list[str], typer.Argument(help="Files of signals, or names of datasets.")],
+    options: dict,
+    as_json: Json = False,
+    picture: Annotated[Path | None, typer.Option(help="Draw it too: a .png file.")] = None,
+    force: Force = False,
+) -> None:
+    """One screen that tells whether these data suit the method, with a remedy for whatever does not."""
+    from ..errors import InputError
+    from ..files import refuse_existing
+    from ..inspection import inspect
+
+    if picture is not None:
+        if len(files) > 1:
+            raise InputError(f"--picture for {len(files)} files", "one file", "draw one at a time")
+        refuse_existing(picture, force)
+    found = {file: inspect(file, picture=picture, **options) for file in files}
+    if as_json:
+        values = {file: inspection.to_dict() for file, inspection in found.items()}
+        print(json.dumps(values[files[0]] if len(files) == 1 else values))
+        return
+    print("\n\n".join(str(inspection) for inspection in found.values()))
+    if picture is not None:
+        print(f"drawn: {picture}")
+
+
+@data_app.command()
+@on_data
 def export(
-    name: Annotated[str, typer.Argument(help="A dataset's name.")],
+    name: Annotated[str, typer.Argument(help="A dataset's name, or a file of signals.")],
+    options: dict,
     out: Annotated[Path, typer.Option(help="The file to write, F.npz.")],
     force: Force = False,
 ) -> None:
-    """Write a dataset as used to one file: train, val, test, mean, std, adjacency, node_ids."""
+    """Write a dataset as used (filled, split, capped) to one file: train, val, test, mean, std, adjacency, node_ids."""
     from ..data import load_dataset
-    from ..data.tables import write_dataset
+    from ..data.writing import write_dataset
     from ..files import refuse_existing
 
     refuse_existing(out, force)
-    data = load_dataset(name)
+    data = load_dataset(name, **options)
     write_dataset(out, data)
     print(f"{out}: {len(data.train)} / {len(data.val)} / {len(data.test)} signals on {len(data.graph)} nodes")
 
 
 @app.command()
+@on_data
 def train(
     data: Data,
-    graph: GraphFile = None,
-    symmetrize: Symmetrize = None,
+    options: dict,
     method: Annotated[str, typer.Option(help="What to train; see the README for the table of methods.")] = "grcd",
     out: Annotated[Path | None, typer.Option(help="The run folder; by default runs/DATA-METHOD-sSEED.")] = None,
     seed: Seed = 0,
@@ -88,18 +149,18 @@ def train(
     force: Force = False,
 ) -> None:
     """Train a model. Interrupt it anywhere: the same command goes on where it was."""
-    from ..data.tables import open_dataset
+    from ..data import load_dataset
     from ..model import GRCD
     from ..run import METRICS, is_finished
 
     chosen = _settings(settings or [])
     if max_updates is not None:
         chosen["max_updates"] = max_updates
-    dataset = open_dataset(data, graph, symmetrize)
+    dataset = load_dataset(data, **options)
     run = out or Path("runs") / f"{dataset.name}-{method}-s{seed}"
     before = is_finished(run) and not force
     model = GRCD(dataset.graph, method, seed, device, **chosen)
-    model.fit(dataset.train, dataset.val, run=run, force=force, name=dataset.name)
+    model.fit(dataset.train, dataset.val, run=run, force=force, name=dataset.name, about=dataset.facts)
     result = model.result
     print(f"{run}: {'has finished already' if before else 'finished'}")
     print(f"  {result['updates']} updates in {result['seconds']:.0f} s; {result['stopped']}")
@@ -129,7 +190,7 @@ def sample(
     force: Force = False,
 ) -> None:
     """Generate signals from a trained model, in the units of the training signals."""
-    from ..data.tables import check_writable_ending, write_signals
+    from ..data.writing import check_writable_ending, write_signals
     from ..files import make_folder, refuse_existing
     from ..model import load
 
@@ -138,25 +199,31 @@ def sample(
     make_folder(out.parent)
     model = load(run, device)
     signals = model.sample(n, nfe, seed, solver, rho, _levels(grid), precision=precision)
-    write_signals(out, signals, model.graph.node_ids)
+    write_signals(out, signals, model.graph.node_ids, model.unit)
     print(f"{out}: {n} signals on {len(model.graph)} nodes, {nfe} network evaluations each")
 
 
 @app.command()
+@on_data
 def evaluate(
-    file: Annotated[Path, typer.Argument(help="Generated signals: .npz, .csv, .parquet, .nc or .npy.")],
+    file: Annotated[Path, typer.Argument(help="Generated signals, in any of the formats that signals are read from.")],
     data: Data,
-    graph: GraphFile = None,
-    symmetrize: Symmetrize = None,
+    options: dict,
     split: Annotated[str, typer.Option(help="What to compare with: test, val or train.")] = "test",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    observed_only: Annotated[
+        bool, typer.Option("--observed-only", help="Leave out what was missing in the data, and filled.")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Score generated signals against held-out ones: aMMD and its parts, with the floor beside."""
-    from ..data.tables import matched, open_dataset, read_signals
+    from ..data import load_dataset
+    from ..data.loading import matched
+    from ..data.signals import read_signals
     from ..evaluation import evaluate as score
 
-    dataset = open_dataset(data, graph, symmetrize)
-    scores = score(matched(*read_signals(file), dataset.graph, str(file)), dataset, split)
+    dataset, table = load_dataset(data, **options), read_signals(file)
+    signals = matched(table.values, table.node_ids, dataset.graph, str(file))[0]
+    scores = score(signals, dataset, split, observed_only=observed_only)
     if as_json:
         print(json.dumps(scores.to_dict()))
         return

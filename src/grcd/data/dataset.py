@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from ..errors import unknown
 from ..graph import Graph
-from ..normalizer import Normalizer, check_signals
-
-SPLIT_NAMES = ("train", "val", "test")
+from ..normalizer import Normalizer, blocks, check_signals
+from .splits import NAMES as SPLIT_NAMES
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Training, validation and test signals on one graph."""
+    """Training, validation and test signals on one graph. A missing reading is NaN."""
 
     name: str
     graph: Graph
@@ -25,16 +24,27 @@ class Dataset:
     val: np.ndarray
     test: np.ndarray
     unit: str = ""
+    times: dict[str, np.ndarray] = field(default_factory=dict)  # by split: (samples,), if known
+    filled: dict[str, np.ndarray] = field(default_factory=dict)  # by split: (samples, nodes), True where made up
+    notes: tuple[str, ...] = ()  # what was done on reading that the user should know
+    facts: dict = field(default_factory=dict)  # where it came from and how it was made; written into every run
 
     def __post_init__(self):
         for split in SPLIT_NAMES:
-            checked = check_signals(self.split(split), self.graph, f"{split} signals of {self.name}")
+            checked = check_signals(self.split(split), self.graph, f"{split} signals of {self.name}", gaps=True)
             object.__setattr__(self, split, checked)
 
     def split(self, name: str) -> np.ndarray:
         if name not in SPLIT_NAMES:
             raise unknown("split", name, SPLIT_NAMES)
         return getattr(self, name)
+
+    def observed(self, split: str) -> np.ndarray | None:  # (samples, nodes)
+        """True where there was a reading, neither missing nor filled; None if there was one everywhere."""
+        seen = ~np.isnan(self.split(split))
+        if split in self.filled:
+            seen &= ~self.filled[split]
+        return None if seen.all() else seen
 
     @cached_property
     def normalizer(self) -> Normalizer:
@@ -47,21 +57,8 @@ def fingerprint(*arrays: np.ndarray) -> str:
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(str(array.shape).encode())
-        digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
+        for rows in blocks(*array.shape):
+            part = np.array(array[rows], dtype="<f8", order="C")
+            part[np.isnan(part)] = np.nan  # NaN has many bit patterns and one meaning
+            digest.update(part)
     return digest.hexdigest()
-
-
-def load_dataset(name: str) -> Dataset:
-    """A built-in dataset by name."""
-    if name not in BUILT_IN:
-        raise unknown("dataset", name, BUILT_IN)
-    from . import sbm
-
-    return sbm.load(int(name.removeprefix("sbm-c")))
-
-
-BUILT_IN = {
-    "sbm-c1": "synthetic, 32 nodes: two-block graph, mild low-pass signals with two modes",
-    "sbm-c4": "synthetic, 32 nodes: the same, energy more concentrated at low frequencies",
-    "sbm-c16": "synthetic, 32 nodes: the same, most concentrated",
-}

@@ -1,0 +1,71 @@
+"""The options that say which data a command works on: the same for all of them, and the fields of `load_dataset`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def _option(kind, help: str, *names: str):
+    return Annotated[kind, typer.Option(*names, help=help, rich_help_panel="Data")]
+
+
+# In the order of the help; the defaults are those of `load_dataset`.
+DATA: dict[str, tuple[object, object]] = {
+    "graph": (_option(str | None, "The graph's file, if the data do not hold it.", "--graph"), None),
+    "symmetrize": (_option(str | None, "half-sum or max, for a graph with directed weights."), None),
+    "k": (_option(int | None, "Positions: link each node to so many nearest ones [5].", "--neighbours"), None),
+    "bandwidth": (_option(float | None, "Positions, distances: width of the Gaussian weights."), None),
+    "metric": (_option(str | None, "Positions: euclidean or great-circle."), None),
+    "threshold": (_option(float | None, "Distances: smallest weight that is kept [0.1]."), None),
+    "common": (_option(bool, "Drop nodes that only the signals or only the graph have.", "--common"), False),
+    "missing": (_option(list[float] | None, "A value that marks a missing reading; may be repeated."), None),
+    "fill": (_option(str | None, "forward-backward, linear, mean or none."), None),
+    "split_by": (_option(str | None, "chronological, random, or the column that says train, val, test."), None),
+    "split_seed": (_option(int, "For a random split."), 0),
+    "val": (_option(str | None, "A file of validation signals."), None),
+    "test": (_option(str | None, "A file of test signals."), None),
+    "cap": (_option(str | None, "At most so many signals a split: N, or TRAIN,VAL,TEST."), None),
+    "unit": (_option(str | None, "The signals' unit, for labels."), None),
+    "data_dir": (_option(Path | None, "Where metr-la and molene lie; else GRCD_DATA, then the cache."), None),
+}
+
+
+def on_data(command: Callable) -> Callable:
+    """Add the data options to a command, which gets them in one dictionary, ``options``."""
+
+    @functools.wraps(command)
+    def wrapper(**given):
+        options = {key: given.pop(key) for key in DATA}
+        return command(**given, options=_parsed(options))
+
+    hints = typing.get_type_hints(command, include_extras=True)
+    own = [p.replace(annotation=hints[p.name]) for p in inspect.signature(command).parameters.values()]
+    own = [p for p in own if p.name != "options"]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in DATA.items()
+    ]
+    own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
+    wrapper.__signature__ = inspect.Signature([*own, *shared])
+    wrapper.__annotations__ = {p.name: p.annotation for p in (*own, *shared)}
+    del wrapper.__wrapped__
+    return wrapper
+
+
+def _parsed(options: dict) -> dict:
+    from ..errors import InputError
+
+    cap = options["cap"]
+    try:
+        options["cap"] = [int(part) for part in cap.split(",")] if cap is not None else ()
+    except ValueError:
+        raise InputError(f"--cap {cap}", "a number, or three with commas", "give e.g. --cap 20000,3000,5000") from None
+    options["missing"] = options["missing"] or ()
+    return options

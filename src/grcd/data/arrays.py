@@ -1,0 +1,113 @@
+"""Arrays from .npy and .npz files, streamed: a large one is read block by block into the precision it is held in.
+
+Signals are held in float64, or in float32 if the file has no more than that, or if they are so many (`LARGE`) that a
+float64 copy would be a burden. No file is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.lib import format as npy
+
+from ..errors import InputError, some
+from .columns import unreadable
+
+LARGE = 1 << 27  # entries, one gigabyte in float64
+BLOCK = 1 << 22  # entries read at a time
+
+
+def held_in(dtype: np.dtype, entries: int) -> type:
+    """The precision that signals are held in."""
+    small = np.issubdtype(dtype, np.floating) and dtype.itemsize <= 4
+    return np.float32 if small or entries > LARGE else np.float64
+
+
+class Archive:
+    """The arrays of an .npz file by name, read when asked for."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        with _guarded(path), zipfile.ZipFile(path) as file:
+            self.names = [name.removesuffix(".npy") for name in file.namelist() if name.endswith(".npy")]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
+
+    def signals(self, name: str) -> np.ndarray:  # (rows, nodes) float32 or float64
+        self._refuse_absent(name)
+        with _guarded(self.path), zipfile.ZipFile(self.path) as file, file.open(f"{name}.npy") as handle:
+            return _streamed(handle, file.getinfo(f"{name}.npy").file_size, f"`{name}` in {self.path}")
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        self._refuse_absent(name)
+        with _guarded(self.path), zipfile.ZipFile(self.path) as file, file.open(f"{name}.npy") as handle:
+            return npy.read_array(handle, allow_pickle=False)
+
+    def first(self, *names: str) -> np.ndarray | None:
+        """The first of these that is there."""
+        return next((self[name] for name in names if name in self), None)
+
+    def _refuse_absent(self, name: str) -> None:
+        if name not in self:
+            raise InputError(
+                f"{self.path} with the arrays {some(self.names) or 'none'}", f"an array `{name}`", "save it so"
+            )
+
+
+def read_npy(path: Path) -> np.ndarray:  # (rows, nodes)
+    with _guarded(path), path.open("rb") as handle:
+        return _streamed(handle, path.stat().st_size, str(path))
+
+
+def _streamed(handle: BinaryIO, size: int, what: str) -> np.ndarray:
+    shape, fortran, dtype = _header(handle, what)
+    if dtype.kind not in "fiu":
+        raise InputError(f"{what} of type {dtype}", "numbers", "save it as an array of numbers")
+    if len(shape) != 2 or 0 in shape:
+        raise InputError(f"{what} of shape {shape}", "(samples, nodes), one or more of each", "reshape it")
+    if handle.tell() + np.prod(shape, dtype=float) * dtype.itemsize > size:
+        raise ValueError("it ends too early")
+    held = held_in(dtype, shape[0] * shape[1])
+    if fortran:  # whole columns follow each other
+        return _streamed_rows(handle, shape[::-1], dtype, held).T
+    return _streamed_rows(handle, shape, dtype, held)
+
+
+def _streamed_rows(handle: BinaryIO, shape: tuple[int, int], dtype: np.dtype, held: type) -> np.ndarray:
+    rows, width = shape
+    values, step = np.empty(shape, dtype=held), max(1, BLOCK // width)
+    for start in range(0, rows, step):
+        count = min(step, rows - start)
+        data = handle.read(count * width * dtype.itemsize)
+        if len(data) < count * width * dtype.itemsize:
+            raise ValueError("it ends too early")
+        values[start : start + count] = np.frombuffer(data, dtype).reshape(count, width)
+    return values
+
+
+def _header(handle: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    version = npy.read_magic(handle)
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"npy format {version}")
+    shape, fortran, dtype = readers[version](handle)
+    if dtype.hasobject:
+        raise InputError(f"{what}, an array of Python objects", "an array of numbers or text", "save it without pickle")
+    return shape, fortran, dtype
+
+
+@contextmanager
+def _guarded(path: Path) -> Iterator[None]:
+    """zipfile, zlib, numpy and the system each have their own exceptions for a damaged file."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise unreadable(path, error) from None

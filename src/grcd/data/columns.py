@@ -1,0 +1,162 @@
+"""CSV files, read strictly: rows as long as the header, unique names, and text among numbers named by row and column.
+
+The separator is a comma, a semicolon or a tab, whichever the header has most of. Numbers have decimal points. An empty
+cell, `NA` or `NaN` in a number column is a gap. Columns of names and times are read as text, so that node `007` stays
+`007` and a station called `NA` is a station.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import InputError, some
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+SEPARATORS = (",", ";", "\t")
+GAPS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None"]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table by column, with the names as the file has them."""
+
+    path: Path
+    names: list[str]
+    frame: DataFrame  # its columns are numbered
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def text(self, name: str) -> np.ndarray:  # (rows,) of str
+        """A column of names; every cell has to hold one."""
+        cells = self.frame[self.names.index(name)].to_numpy(dtype=object)
+        empty = [row for row, cell in enumerate(cells) if not isinstance(cell, str) or not cell.strip()]
+        if empty:
+            raise InputError(
+                f"{self.path} with no {name!r} in row {empty[0] + 1} ({len(empty)} such rows)",
+                "a name in every row",
+                "complete or remove those rows",
+            )
+        return np.array([cell.strip() for cell in cells], dtype=str)
+
+    def numbers(self, names: Iterable[str]) -> np.ndarray:  # (rows, columns) float64
+        """Columns of numbers, with NaN for gaps."""
+        from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+        places = [self.names.index(name) for name in names]
+        for place in places:
+            kind = self.frame[place].dtype
+            if is_bool_dtype(kind) or not is_numeric_dtype(kind):
+                raise self._text_among_numbers(place)
+        return self.frame[places].to_numpy(np.float64, copy=True)
+
+    def _text_among_numbers(self, place: int) -> InputError:
+        from pandas import to_numeric
+
+        cells = self.frame[place].astype(str)
+        bad = to_numeric(cells, errors="coerce").isna() & ~self.frame[place].isna()
+        row = int(np.argmax(bad.to_numpy())) if bad.any() else 0
+        cell = cells.iloc[row]
+        do = (
+            "write decimal points, not commas"
+            if _is_number(cell.replace(",", "."))
+            else "correct it, or leave it empty"
+        )
+        return InputError(
+            f"{cell!r} in row {row + 1}, column {self.names[place]!r} of {self.path}", "a number or an empty cell", do
+        )
+
+
+def read_columns(path: Path, text: Callable[[list[str]], Iterable[str]] = lambda names: ()) -> Columns:
+    """A CSV file. ``text`` says, given the header, which columns hold names or times."""
+    import pandas
+
+    try:
+        names, separator, rows = _scanned(path)
+        if rows == 0:
+            raise InputError(f"{path} with a header and no rows", "rows of values", "export the table again")
+        kept = {names.index(name) for name in text(names)}
+        places = range(len(names))
+        frame = pandas.read_csv(
+            path,
+            sep=separator,
+            header=None,
+            skiprows=1,
+            names=list(places),
+            index_col=False,
+            encoding="utf-8-sig",
+            dtype=dict.fromkeys(kept, str),
+            na_values={place: [] if place in kept else GAPS for place in places},
+            keep_default_na=False,
+            float_precision="round_trip",
+            low_memory=False,
+        )
+    except UnicodeDecodeError:
+        raise InputError(f"{path}, which is not UTF-8 text", "a CSV file in UTF-8", "save it again as UTF-8") from None
+    except (csv.Error, OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise unreadable(path, error) from None
+    if len(frame) != rows:
+        raise unreadable(path, f"{rows} rows by its lines, {len(frame)} by its quotes")
+    return Columns(path, names, frame)
+
+
+def _scanned(path: Path) -> tuple[list[str], str, int]:
+    """Header, separator, and the number of rows, each as long as the header."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        first = file.readline()
+        if not first.strip():
+            raise InputError(f"{path}, which is empty or begins with an empty line", "a header", "write names first")
+        separator = max(SEPARATORS, key=first.count)
+        header = [name.strip() for name in next(csv.reader([first], delimiter=separator, strict=True))]
+        rows = 0
+        for row in csv.reader(file, delimiter=separator, strict=True):
+            if row and len(row) != len(header):
+                raise InputError(
+                    f"{len(row)} cells in row {rows + 1} of {path}",
+                    f"{len(header)} cells, as its header has",
+                    "complete the row, and look for stray separators",
+                )
+            rows += bool(row)
+    _refuse_header(path, header)
+    return header, separator, rows
+
+
+def _refuse_header(path: Path, header: list[str]) -> None:
+    if len(header) == 1:
+        raise InputError(
+            f"{path} with one column, {header[0][:40]!r}",
+            "columns separated by commas, semicolons or tabs",
+            "save the table with one of these separators",
+        )
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"{path} with column names that occur twice: {some(repr(name) for name in twice)}",
+            "unique names",
+            "rename or merge those columns",
+        )
+    if all(_is_number(name) and not name.lstrip("-").isdigit() for name in header):
+        raise InputError(f"{path} with numbers in its first row", "a header of names", "write the node names first")
+
+
+def unreadable(path: Path, error: object) -> InputError:
+    """The error for a file that is damaged, or of another kind than its ending says."""
+    return InputError(f"{path}, which cannot be read ({error})", "a whole file of its kind", "make the file again")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

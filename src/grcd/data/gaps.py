@@ -1,0 +1,121 @@
+"""Missing readings: marked, counted, and filled by a policy that is named, or left as they are.
+
+    forward-backward   the last reading at that node, and before the first one the first (the paper's, for METR-LA)
+    linear             on a straight line between the readings around the gap, constant beyond the ends
+    mean               the node's mean over its training readings
+    none               left missing: the model trains on what is there (the default for files)
+
+Filling must not carry anything from validation or test data into training data. So the training rows are filled first,
+from training rows alone; then the validation rows, from training and validation rows; then the test rows, from all.
+For splits in time order and "forward-backward" that is the same as filling the whole series at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from ..errors import InputError, some, unknown
+from ..normalizer import blocks
+
+ZEROS = 0.01  # a share of exact zeros above this in a positive signal looks like a marker
+Rows = slice | np.ndarray
+
+
+def mark(values: np.ndarray, markers: Sequence[float]) -> None:
+    """Turn the markers into NaN, in place."""
+    for part in _parts(values):
+        for marker in markers:
+            part[part == marker] = np.nan
+
+
+def missing(values: np.ndarray) -> np.ndarray:  # (nodes,)
+    """How many readings each node misses."""
+    return sum((np.isnan(part).sum(axis=0) for part in _parts(values)), np.zeros(values.shape[1], dtype=np.int64))
+
+
+def suspicious_zeros(values: np.ndarray) -> float:
+    """The share of exact zeros in a signal that is nowhere negative, if it is suspicious; else 0."""
+    zeros = 0
+    for part in _parts(values):
+        if (part < 0).any():
+            return 0.0
+        zeros += int((part == 0).sum())
+    share = zeros / values.size
+    return share if share > ZEROS else 0.0
+
+
+def any_reading(values: np.ndarray) -> np.ndarray:  # (rows,)
+    """Rows with one reading or more."""
+    return np.concatenate([~np.isnan(part).all(axis=1) for part in _parts(values)])
+
+
+def fill(values: np.ndarray, policy: str, splits: Sequence[Rows], node_ids: Sequence[str]) -> np.ndarray | None:
+    """Fill in place, split after split. Returns the mask of what was filled, None if there was nothing to fill."""
+    if policy not in POLICIES:
+        raise unknown("fill policy", policy, POLICIES)
+    if not missing(values).any():
+        return None
+    mask = np.isnan(values)
+    _refuse_unseen(mask, splits[0], node_ids)
+    if policy == "none":
+        return None
+    if policy == "mean":
+        means = _means(values, splits[0])
+        for part, gaps in zip(_parts(values), _parts(mask), strict=True):
+            part[gaps] = np.broadcast_to(means, part.shape)[gaps]
+        return mask
+    for rows in _growing(splits):
+        part = values[rows]  # a view for splits in time order
+        for column in part.T:
+            FILLERS[policy](column)
+        if not isinstance(rows, slice):
+            values[rows] = part
+    return mask
+
+
+def _forward_backward(column: np.ndarray) -> None:
+    seen = ~np.isnan(column)
+    last = np.maximum.accumulate(np.where(seen, np.arange(len(column)), -1))
+    column[:] = column[np.where(last < 0, seen.argmax(), last)]
+
+
+def _linear(column: np.ndarray) -> None:
+    gaps = np.isnan(column)
+    if gaps.any():
+        place = np.arange(len(column))
+        column[gaps] = np.interp(place[gaps], place[~gaps], column[~gaps])
+
+
+FILLERS: dict[str, Callable[[np.ndarray], None]] = {"forward-backward": _forward_backward, "linear": _linear}
+POLICIES = (*FILLERS, "mean", "none")
+
+
+def _growing(splits: Sequence[Rows]) -> list[Rows]:
+    """Training rows; training and validation rows; all rows: each in the order of the table."""
+    stops = [0, *(rows.stop for rows in splits if isinstance(rows, slice))]
+    if stops[:-1] == [rows.start for rows in splits if isinstance(rows, slice)] and len(stops) == len(splits) + 1:
+        return [slice(0, stop) for stop in stops[1:]]
+    parts = [np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows for rows in splits]
+    return [np.sort(np.concatenate(parts[: k + 1])) for k in range(len(parts))]
+
+
+def _means(values: np.ndarray, train: Rows) -> np.ndarray:
+    part = values[train]
+    return np.array([np.nanmean(column, dtype=np.float64) for column in part.T])
+
+
+def _refuse_unseen(mask: np.ndarray, train: Rows, node_ids: Sequence[str]) -> None:
+    never = [node_ids[place] for place in np.flatnonzero(mask[train].all(axis=0))]
+    if never:
+        raise InputError(
+            f"{len(never)} nodes without a reading among the training rows: {some(never)}",
+            "some training readings at every node",
+            "drop those nodes from signals and graph, or split the rows otherwise (--split-by)",
+        )
+
+
+def _parts(values: np.ndarray) -> Iterator[np.ndarray]:
+    """Blocks of rows, as views: no temporary is as large as the table."""
+    return (values[rows] for rows in blocks(*values.shape))

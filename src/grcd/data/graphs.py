@@ -1,0 +1,305 @@
+"""Graphs in files, by file ending. In a .csv file the header (in any case) tells the kinds apart.
+
+edge list: ``source`` (or ``from``), ``target`` (or ``to``) alone, or ``weight`` and any other column beside them
+
+    source,target,weight
+    a,b,0.5
+    b,c,1.0
+
+distance table: ``source``, ``target``, and ``distance`` (or ``dist``, ``cost``); weights by DCRNN's kernel
+
+    from,to,cost
+    773869,767541,2610.3
+    767541,767542,890.1
+
+positions: a name column (``NAMES`` below), and ``longitude``, ``latitude`` (``lon``, ``lng``, ``lat``) in degrees, or
+``x``, ``y``; nearest neighbours along the great circle, or in the plane; other columns are ignored
+
+    station,longitude,latitude
+    BREST,-4.412,48.444
+    LANNION,-3.473,48.755
+
+adjacency, under any other header: node names, then the matrix, with or without a first column of row names
+
+    node,a,b
+    a,0,0.5
+    b,0.5,0
+
+===================  =================================================================================================
+.npy                 an adjacency:          numpy.save("graph.npy", W)
+.npz                 an adjacency           numpy.savez("graph.npz", adjacency=W, node_ids=names, coords=xy)
+                     (names, also as ``sensor_ids`` or ``station_ids``, and coordinates may be left out),
+                     positions:             numpy.savez("graph.npz", coords=xy, node_ids=names),
+                     or a sparse matrix:    scipy.sparse.save_npz("graph.npz", W)
+.graphml, .gml       networkx, igraph, Gephi: edge attribute ``weight`` (else 1), node attributes ``label`` (else the
+                     id), and for drawing ``x``, ``y`` or longitude and latitude. Directed files are asymmetric.
+.pkl                 DCRNN's adj_mx.pkl: (names, name -> place, W), read without running it (``pickles.py``)
+===================  =================================================================================================
+
+A list in which no pair occurs both ways is undirected; any other asymmetry needs ``symmetrize``. Names are text: node
+``007`` stays ``007``. An option that the kind of file has no use for is an error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.lib import format as npy
+
+from ..edges import EdgeList
+from ..errors import InputError, some, unknown
+from ..graph import Graph
+from .arrays import Archive
+from .columns import Columns, read_columns, unreadable
+
+NAMES = ("node", "node_id", "sensor", "sensor_id", "station", "station_id", "name", "id")  # the first one counts
+ALIASES = {
+    "source": ("source", "from"),
+    "target": ("target", "to"),
+    "weight": ("weight",),
+    "distance": ("distance", "dist", "cost"),
+    "node": NAMES,
+    "longitude": ("longitude", "lon", "lng"),
+    "latitude": ("latitude", "lat"),
+    "x": ("x",),
+    "y": ("y",),
+}
+OPTIONS = {
+    "an adjacency": ("symmetrize",),
+    "an edge list": ("symmetrize",),
+    "a distance table": ("symmetrize", "bandwidth", "threshold"),
+    "positions": ("k", "bandwidth", "metric"),
+}
+LARGEST = 100_000  # nodes of a sparse matrix: its basis would be a dense one of 80 GB
+
+Build = Callable[..., Graph]  # takes the options of its kind
+
+
+def read_graph(
+    path: str | Path,
+    symmetrize: str | None = None,  # "half-sum" or "max", for directed weights
+    k: int | None = None,  # 5 nearest neighbours
+    bandwidth: float | None = None,  # of positions the median distance, of a table the standard deviation
+    metric: str | None = None,  # "great-circle" for longitude and latitude in a .csv, else "euclidean"
+    threshold: float | None = None,  # 0.1, the smallest weight kept from a distance table
+) -> Graph:
+    """A graph from a file. None is the default of the kind of file."""
+    path = Path(path)
+    if not os.path.isfile(path):
+        raise InputError(f"{path}, which is no file", "an existing file", "check the path")
+    if path.suffix.lower() not in READERS:
+        raise unknown(f"graph file ending of {path.name}:", path.suffix, READERS)
+    options = {"symmetrize": symmetrize, "k": k, "bandwidth": bandwidth, "metric": metric, "threshold": threshold}
+    options = {name: value for name, value in options.items() if value is not None}
+    kind, build = READERS[path.suffix.lower()](path)
+    for name in options:
+        if name not in OPTIONS[kind]:
+            belongs = [other for other, names in OPTIONS.items() if name in names]
+            raise InputError(
+                f"the option {name} for {path}, which holds {kind}",
+                f"{name} with {' or '.join(belongs)}",
+                "leave it out",
+            )
+    graph = build(**options)
+    return replace(graph, origin=f"{path.name}: {graph.origin}")
+
+
+def _adjacency(W, ids: Iterable[str] | None = None, coords: np.ndarray | None = None) -> tuple[str, Build]:
+    return "an adjacency", partial(Graph.from_adjacency, W, ids, coords=coords, origin="adjacency")
+
+
+# -- .csv ------------------------------------------------------------------------------------------------------------
+
+
+def _csv(path: Path) -> tuple[str, Build]:
+    columns = read_columns(path, text=_names_in)
+    roles = _roles(columns.names)
+    if {"source", "target"} <= set(roles):
+        return _edges(columns, roles)
+    if "node" in roles and (place := _place(roles)):
+        coords, ids = columns.numbers([roles[axis] for axis in place]), columns.text(roles["node"])
+        metric = "great-circle" if place == ("longitude", "latitude") else "euclidean"
+        return "positions", partial(Graph.from_coordinates, coords, ids, metric=metric)
+    return _matrix(columns)
+
+
+def _roles(names: list[str]) -> dict[str, str]:
+    """What each column is for, as far as its name says so."""
+    folded = {name.casefold(): name for name in reversed(names)}
+    found = {role: [folded[alias] for alias in aliases if alias in folded] for role, aliases in ALIASES.items()}
+    return {role: columns[0] for role, columns in found.items() if columns}
+
+
+def _place(roles: dict[str, str]) -> tuple[str, str] | None:
+    return next((axes for axes in (("longitude", "latitude"), ("x", "y")) if set(axes) <= set(roles)), None)
+
+
+def _names_in(names: list[str]) -> list[str]:
+    roles = _roles(names)
+    if {"source", "target"} <= set(roles):
+        return [roles["source"], roles["target"]]
+    return [roles["node"]] if "node" in roles and _place(roles) else []
+
+
+def _edges(columns: Columns, roles: dict[str, str]) -> tuple[str, Build]:
+    values = [roles[role] for role in ("weight", "distance") if role in roles]
+    more = [name for name in columns.names if name not in (roles["source"], roles["target"])]
+    if len(values) > 1 or (more and not values):
+        raise InputError(
+            f"{columns.path}, a list of edges with the columns {some(repr(name) for name in more)}",
+            "one column `weight`, one column `distance`, or no more than source and target",
+            "rename the column that counts, and remove the other",
+        )
+    rows = [columns.text(roles["source"]).tolist(), columns.text(roles["target"]).tolist()]
+    rows += [columns.numbers(values)[:, 0].tolist()] if values else []
+    edges = list(zip(*rows, strict=True))
+    if "distance" in roles:
+        return "a distance table", partial(Graph.from_distances, edges)
+    return "an edge list", partial(Graph.from_edges, edges)
+
+
+def _matrix(columns: Columns) -> tuple[str, Build]:
+    names, rows = columns.names, len(columns)
+    if rows == len(names) and "" not in names:
+        return _adjacency(columns.numbers(names), names)
+    if rows != len(names) - 1:
+        raise InputError(
+            f"{columns.path} with {rows} rows and the columns {some(repr(name) for name in names)}",
+            "columns source,target[,weight or distance], or node,longitude,latitude, or node,x,y, or a square matrix",
+            "name the columns so, or export the whole matrix",
+        )
+    columns, ids = read_columns(columns.path, text=lambda names: names[:1]), names[1:]
+    place = {name: row for row, name in enumerate(columns.text(names[0]).tolist())}
+    if set(place) != set(ids):
+        strange = [name for name in place if name not in set(ids)] or [name for name in ids if name not in place]
+        raise InputError(
+            f"{columns.path} with names that only its rows or only its columns have: {some(strange)}",
+            "the same names in both",
+            "give rows and columns the same names",
+        )
+    return _adjacency(columns.numbers(ids)[[place[name] for name in ids]], ids)
+
+
+# -- arrays ----------------------------------------------------------------------------------------------------------
+
+
+def _npy(path: Path) -> tuple[str, Build]:
+    try:
+        with path.open("rb") as handle:
+            return _adjacency(npy.read_array(handle, allow_pickle=False))
+    except Exception as error:  # numpy and the system have many for a damaged file
+        raise unreadable(path, error) from None
+
+
+def _npz(path: Path) -> tuple[str, Build]:
+    arrays = Archive(path)
+    ids = _ids(arrays)
+    if "adjacency" in arrays:
+        return _adjacency(arrays["adjacency"], ids, arrays.first("coords"))
+    if {"format", "shape", "data"} <= set(arrays.names):
+        return _adjacency(_sparse(path, arrays), ids)
+    if "coords" in arrays:
+        return "positions", partial(Graph.from_coordinates, arrays["coords"], ids)
+    raise InputError(
+        f"{path} with the arrays {some(arrays.names) or 'none'}", "`adjacency` or `coords`", "save one under that name"
+    )
+
+
+def _ids(arrays: Archive) -> list[str] | None:
+    ids = arrays.first("node_ids", "sensor_ids", "station_ids")
+    if ids is None:
+        return None
+    try:
+        ids = np.char.decode(ids, "utf-8") if ids.dtype.kind == "S" else ids
+        if ids.ndim == 1 and ids.dtype.kind in "Uiu":
+            return [str(name) for name in ids]
+    except (ValueError, SystemError):  # bytes that are no UTF-8, code points that are none
+        pass
+    raise InputError(
+        f"node names of shape {ids.shape} and type {ids.dtype} in {arrays.path}", "a list of names", "save them as text"
+    )
+
+
+def _sparse(path: Path, arrays: Archive) -> sp.csr_array:
+    shape = arrays["shape"]
+    if shape.dtype.kind not in "iu" or shape.size != 2 or shape.max() > LARGEST:
+        raise InputError(
+            f"a sparse matrix of shape {shape.tolist()} in {path}", f"up to {LARGEST} nodes", "check the file"
+        )
+    try:
+        W = sp.load_npz(path)
+        if hasattr(W, "check_format"):
+            W.check_format(full_check=True)  # compiled code would follow a wrong index anywhere
+        return sp.csr_array(W)
+    except Exception as error:  # as above
+        raise unreadable(path, error) from None
+
+
+def _pickle(path: Path) -> tuple[str, Build]:
+    from .pickles import adjacency
+
+    ids, W = adjacency(path)
+    return _adjacency(W, ids)
+
+
+# -- networkx --------------------------------------------------------------------------------------------------------
+
+
+def _graphml(path: Path) -> tuple[str, Build]:
+    return _network(path, lambda nx: nx.read_graphml(path))
+
+
+def _gml(path: Path) -> tuple[str, Build]:
+    return _network(path, lambda nx: nx.parse_gml(path.read_text(encoding="utf-8-sig"), label=None))
+
+
+def _network(path: Path, read: Callable) -> tuple[str, Build]:
+    try:
+        import networkx
+    except ImportError:
+        raise InputError(
+            "no networkx on this machine", f"networkx for {path.suffix} files", 'pip install "grcd[graphs]"'
+        ) from None
+    try:
+        network = read(networkx)
+        named = all("label" in data for _, data in network.nodes(data=True))
+        ids = {node: str(data["label"] if named else node) for node, data in network.nodes(data=True)}
+        default = network.graph.get("edge_default", {}).get("weight", 1)  # of a GraphML key
+        edges = [(ids[u], ids[v], data.get("weight", default)) for u, v, data in network.edges(data=True)]
+    except Exception as error:  # parsers raise what they like
+        raise unreadable(path, error) from None
+    if not network.is_directed():
+        edges += [(v, u, weight) for u, v, weight in edges if u != v]
+    names = list(ids.values())
+    return _adjacency(EdgeList.of(edges, names).matrix, names, _positions(network))
+
+
+def _positions(network) -> np.ndarray | None:  # (nodes, 2)
+    """Coordinates for drawing, if every node has them."""
+    every = [{str(key).casefold(): value for key, value in data.items()} for _, data in network.nodes(data=True)]
+    for axes in (("longitude", "latitude"), ("x", "y")):
+        try:
+            found = [
+                [float(next(data[name] for name in ALIASES[axis] if name in data)) for axis in axes] for data in every
+            ]
+        except (StopIteration, TypeError, ValueError, OverflowError):
+            continue
+        if np.isfinite(found).all():
+            return np.array(found)
+    return None
+
+
+READERS: dict[str, Callable[[Path], tuple[str, Build]]] = {
+    ".csv": _csv,
+    ".npy": _npy,
+    ".npz": _npz,
+    ".graphml": _graphml,
+    ".gml": _gml,
+    ".pkl": _pickle,
+}

@@ -1,0 +1,365 @@
+"""Signals from files, by ending: a table of readings, one row a sample, one column a node.
+
+.csv wide        time,north,south            one column a node; the time column may be left out
+                 2024-01-01T00:00,3.1,2.9
+                 2024-01-01T01:00,,2.8       an empty cell is a gap
+
+.csv long        time,node,value             also `sensor` or `station` for `node`, `reading` for `value`
+                 2024-01-01T00:00,north,3.1
+                 2024-01-01T00:00,south,2.9  what has no row is a gap
+
+.parquet         frame = pandas.DataFrame(readings, columns=names, index=times)
+                 frame.to_parquet("readings.parquet")
+                 wide or long, like CSV; an index of times is the time column
+
+.npz             numpy.savez("readings.npz", signals=readings, node_ids=names)
+                 further arrays, if there: timestamps, unit, and the graph as adjacency or coords
+
+.npy             numpy.save("readings.npy", readings), an array (samples, nodes) without names
+
+.h5 .hdf5 .hdf   frame.to_hdf("readings.h5", key="df"), as METR-LA's original metr-la.h5
+
+.nc              array = xarray.DataArray(readings, dims=("time", "node"), coords={"time": times, "node": names})
+                 array.to_dataset(name="signals").to_netcdf("readings.nc")
+                 the unit is the variable's attribute `units`
+
+A column of times is known by its name (time, timestamp, datetime, date); a first column without a name, or of dates
+under another name, is one too. Rows are sorted by time. A column that says which split a row belongs to is left out of
+the nodes when it is named (`split_by="fold"`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import InputError, some, unknown
+from . import times
+from .arrays import Archive, held_in, read_npy
+from .columns import Columns, read_columns, unreadable
+
+NODE_NAMES = ("node", "node_id", "sensor", "sensor_id", "station", "station_id")
+VALUE_NAMES = ("value", "reading")
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Readings as a file has them, rows in the order of their times."""
+
+    values: np.ndarray  # (rows, nodes) float32 or float64, NaN where there is no reading
+    node_ids: tuple[str, ...] | None = None  # None if the file names no nodes
+    times: np.ndarray | None = None  # (rows,) datetime64[ns] or numbers, ascending
+    labels: np.ndarray | None = None  # (rows,) what the split column says
+    unit: str = ""
+    notes: tuple[str, ...] = ()  # what was done on reading that the user should know
+
+
+def read_signals(path: str | Path, label: str | None = None) -> Table:
+    """A table from a file; ``label`` names a column that is no node (the split column)."""
+    path = existing(path)
+    if path.suffix.lower() not in READERS:
+        raise unknown(f"signals file ending of {path.name}:", path.suffix, READERS)
+    table = READERS[path.suffix.lower()](path, label)
+    if table.labels is None:
+        _refuse_no_label(label, [], path)
+    return _in_order(_checked(table, path), path)
+
+
+def existing(path: str | Path) -> Path:
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}, which is no file", "an existing file", "check the path")
+    return path
+
+
+def _refuse_no_label(label: str | None, names: list[str], path: Path) -> None:
+    if label is not None and label not in names:
+        raise InputError(
+            f"{path} without a column {label!r}",
+            "the column that says train, val or test",
+            "check its name, or split by `chronological` or `random`",
+        )
+
+
+def _checked(table: Table, path: Path) -> Table:
+    rows, nodes = table.values.shape
+    if rows == 0 or nodes == 0:
+        raise InputError(f"{rows} rows of {nodes} nodes in {path}", "one or more of each", "export the table again")
+    ids = table.node_ids
+    if ids is not None and (len(ids) != nodes or len(set(ids)) != nodes):
+        twice = sorted({name for name in ids if ids.count(name) > 1})
+        raise InputError(
+            f"{len(ids)} node names for {nodes} columns in {path}; twice: {some(twice) or 'none'}",
+            "one name a column, each once",
+            "correct the names",
+        )
+    for what, column in (("times", table.times), ("split labels", table.labels)):
+        if column is not None and np.shape(column) != (rows,):
+            raise InputError(f"{np.shape(column)} {what} for {rows} rows in {path}", "one a row", "correct them")
+    return table
+
+
+def _in_order(table: Table, path: Path) -> Table:
+    if table.times is None:
+        return table
+    order, ordered = times.in_order(table.times, str(path))
+    if order is None:
+        return table
+    labels = None if table.labels is None else table.labels[order]
+    note = f"the rows of {path.name} were not in the order of their times: sorted"
+    return replace(table, values=table.values[order], times=ordered, labels=labels, notes=(*table.notes, note))
+
+
+# -- tables with named columns ---------------------------------------------------------------------------------------
+
+
+def _roles(names: list[str], label: str | None) -> dict[str, str] | None:
+    """Time, node and value columns of a long table; None for a wide one."""
+    rest = [name for name in names if name != label]
+    roles = {}
+    for name in rest:
+        folded = name.casefold()
+        role = (
+            "time" if times.is_time(name) else "node" if folded in NODE_NAMES else "value"
+            if folded in VALUE_NAMES else None
+        )  # fmt: skip
+        if role is None or role in roles:
+            return None
+        roles[role] = name
+    return roles if set(roles) == {"time", "node", "value"} else None
+
+
+def _csv(path: Path, label: str | None) -> Table:
+    def text(names: list[str]) -> list[str]:
+        roles = _roles(names, label)
+        if roles is not None:
+            return [name for name in names if name != roles["value"]]
+        return [
+            name
+            for place, name in enumerate(names)
+            if times.is_time(name) or name == label or (place == 0 and not name)
+        ]
+
+    columns = read_columns(path, text)
+    _refuse_no_label(label, columns.names, path)
+    roles = _roles(columns.names, label)
+    labels = columns.text(label) if label in columns.names else None
+    if roles is not None:
+        value = columns.numbers([roles["value"]])[:, 0]
+        return _pivoted(
+            times.parsed(columns.text(roles["time"]), str(path)), columns.text(roles["node"]), value, path, labels
+        )
+    return _wide_csv(columns, label, labels)
+
+
+def _wide_csv(columns: Columns, label: str | None, labels: np.ndarray | None) -> Table:
+    path, names = columns.path, columns.names
+    clock = [name for name in names if times.is_time(name) and name != label]
+    if len(clock) > 1:
+        raise InputError(f"several time columns in {path}: {some(clock)}", "one", "rename or remove the others")
+    stamps, notes = None, ()
+    if clock:
+        stamps = times.parsed(columns.text(clock[0]), str(path))
+    elif names[0] != label:
+        clock, stamps, notes = _first_column(columns)
+    nodes = [name for name in names if name not in clock and name != label]
+    if not nodes:
+        raise InputError(f"{path} without a column of readings", "one column a node", "export the table again")
+    return Table(columns.numbers(nodes), tuple(nodes), stamps, labels, notes=notes)
+
+
+def _first_column(columns: Columns) -> tuple[list[str], np.ndarray | None, tuple[str, ...]]:
+    """The first column if it is an index or holds dates under another name: its name, times, and what to say."""
+    name, cells = columns.names[0], columns.frame[0]
+    if name == "" or name.casefold() in ("index", "unnamed: 0"):
+        if np.array_equal(cells.to_numpy(), np.arange(len(cells))) or np.array_equal(
+            cells.to_numpy(dtype=object), [str(row) for row in range(len(cells))]
+        ):
+            return [name], None, (f"the first column of {columns.path.name} numbers the rows: left out",)
+        return [name], times.parsed(cells, str(columns.path)), ()
+    if cells.dtype.kind in "iufb":
+        return [], None, ()
+    try:
+        stamps = times.parsed(cells, str(columns.path))
+    except InputError:
+        return [], None, ()  # text: said where numbers are read
+    return [name], stamps, (f"column {name!r} of {columns.path.name} is taken as the time",)
+
+
+def _pivoted(stamps, nodes, values, path: Path, labels=None) -> Table:
+    """A long table made wide: rows are the distinct times, columns the nodes in order of appearance."""
+    import pandas
+
+    row_of, rows = pandas.factorize(stamps, sort=True)
+    column_of, columns = pandas.factorize(nodes)
+    place = row_of.astype(np.int64) * len(columns) + column_of
+    first = np.unique(place, return_index=True)[1]
+    if len(first) < len(place):
+        again = int(np.setdiff1d(np.arange(len(place)), first)[0])
+        raise InputError(
+            f"time {stamps[again]} and node '{nodes[again]}' twice in {path}, again in row {again + 1}",
+            "one value a time and node",
+            "merge those rows",
+        )
+    wide = np.full((len(rows), len(columns)), np.nan)
+    wide.ravel()[place] = values
+    label = None
+    if labels is not None:
+        label = np.empty(len(rows), dtype=object)
+        label[row_of] = labels
+        if (label[row_of] != labels).any():
+            raise InputError(f"{path} with several splits at one time", "one split a time", "correct the split column")
+    return Table(wide, tuple(str(name) for name in columns), np.asarray(rows), label)
+
+
+def _parquet(path: Path, label: str | None) -> Table:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise extra("pyarrow", "parquet") from None
+    try:
+        with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+            return _arrow_table(file, path, label)
+    except InputError:
+        raise
+    except Exception as error:  # parsers raise what they like on a damaged file
+        raise unreadable(path, error) from None
+
+
+def _arrow_table(file, path: Path, label: str | None) -> Table:
+    import pyarrow.types as kinds
+
+    schema = file.schema_arrow
+    names = schema.names
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"column names that occur twice in {path}: {some(twice)}", "unique names", "rename them")
+    _refuse_no_label(label, names, path)
+    indices = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+    roles = _roles(names, label)
+    labels = _arrow_column(file, label).astype(str) if label in names else None
+    if roles is not None:
+        stamps = times.parsed(_arrow_column(file, roles["time"]), str(path))
+        nodes = _arrow_column(file, roles["node"]).astype(str)
+        return _pivoted(stamps, nodes, _arrow_numbers(file, [roles["value"]], path)[:, 0], path, labels)
+    clock = [name for name in names if times.is_time(name) or kinds.is_temporal(schema.field(name).type)]
+    if len(clock) > 1:
+        raise InputError(f"several time columns in {path}: {some(clock)}", "one", "rename or remove the others")
+    stamps = times.parsed(_arrow_column(file, clock[0]), str(path)) if clock else None
+    left_out = {*clock, label, *indices}
+    nodes = [name for name in names if name not in left_out]
+    notes = tuple(f"the index {name!r} of {path.name} is no time: left out" for name in indices if name not in clock)
+    return Table(_arrow_numbers(file, nodes, path), tuple(nodes), stamps, labels, notes=notes)
+
+
+def _arrow_column(file, name: str) -> np.ndarray:
+    return file.read(columns=[name]).column(0).to_pandas().to_numpy()
+
+
+def _arrow_numbers(file, names: list[str], path: Path) -> np.ndarray:  # (rows, columns), streamed
+    import pyarrow.types as kinds
+
+    fields = [file.schema_arrow.field(name) for name in names]
+    for field in fields:
+        if not (kinds.is_floating(field.type) or kinds.is_integer(field.type)):
+            raise InputError(
+                f"column {field.name!r} of {path}, which holds {field.type}", "numbers", "drop or convert the column"
+            )
+    rows = file.metadata.num_rows
+    kind = np.result_type(*(field.type.to_pandas_dtype() for field in fields)) if fields else np.dtype(float)
+    values, start = np.empty((rows, len(names)), dtype=held_in(kind, rows * len(names))), 0
+    for batch in file.iter_batches(batch_size=1 << 14, columns=names):
+        for place, name in enumerate(names):
+            values[start : start + len(batch), place] = batch.column(name).to_numpy(zero_copy_only=False)
+        start += len(batch)
+    return values
+
+
+# -- arrays ----------------------------------------------------------------------------------------------------------
+
+
+def _npz(path: Path, label: str | None) -> Table:
+    arrays = Archive(path)
+    values = arrays.signals("signals")
+    ids, stamps, unit = (
+        arrays.first("node_ids", "sensor_ids"),
+        arrays.first("timestamps", "times", "time"),
+        arrays.first("unit"),
+    )
+    return Table(
+        values,
+        None if ids is None else tuple(str(name) for name in np.ravel(ids)),
+        None if stamps is None else times.parsed(np.ravel(stamps), str(path)),
+        np.ravel(arrays[label]).astype(str) if label in arrays else None,
+        "" if unit is None else str(unit),
+    )
+
+
+def _hdf5(path: Path, label: str | None) -> Table:
+    from .hdf5 import read_frame
+
+    values, names, stamps = read_frame(path)
+    return Table(values, tuple(names), stamps)
+
+
+def _netcdf(path: Path, label: str | None) -> Table:
+    xarray = need_xarray()
+    try:
+        with xarray.open_dataset(path) as file:
+            array = _variable(file, path)
+            nodes = array.coords.get(array.dims[1])
+            clock = array.coords.get(array.dims[0])
+            values = array.to_numpy()
+            return Table(
+                values.astype(held_in(values.dtype, values.size)),
+                None if nodes is None else tuple(str(name) for name in nodes.to_numpy()),
+                None if clock is None else times.parsed(clock.to_numpy(), str(path)),
+                unit=str(array.attrs.get("units", "")),
+            )
+    except InputError:
+        raise
+    except Exception as error:  # each engine raises its own
+        raise unreadable(path, error) from None
+
+
+def _variable(file, path: Path):
+    """`signals`, or the only variable with two dimensions; times first, then nodes."""
+    flat = [name for name, variable in file.data_vars.items() if variable.ndim == 2]
+    name = "signals" if "signals" in file.data_vars else flat[0] if len(flat) == 1 else None
+    if name is None or file[name].ndim != 2 or file[name].dtype.kind not in "fiu":
+        raise InputError(
+            f"{path} with the variables {some(file.data_vars) or 'none'}",
+            "a variable `signals` of numbers with dimensions (time, node)",
+            "rename the variable",
+        )
+    array = file[name]
+    node_first = array.dims[0].casefold() in NODE_NAMES or times.is_time(array.dims[1])
+    return array.transpose(*array.dims[::-1]) if node_first else array
+
+
+READERS: dict[str, Callable[[Path, str | None], Table]] = {
+    ".csv": _csv,
+    ".parquet": _parquet,
+    ".npz": _npz,
+    ".npy": lambda path, label: Table(read_npy(path)),
+    ".h5": _hdf5,
+    ".hdf5": _hdf5,
+    ".hdf": _hdf5,
+    ".nc": _netcdf,
+}
+
+
+def need_xarray():
+    try:
+        import xarray
+    except ImportError:
+        raise extra("xarray", "netcdf") from None
+    return xarray
+
+
+def extra(package: str, name: str) -> InputError:
+    """The error for a file ending whose optional package is not installed."""
+    return InputError(f"no {package} on this machine", f"{package} for this file ending", f'pip install "grcd[{name}]"')

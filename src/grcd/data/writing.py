@@ -1,0 +1,84 @@
+"""Signals and datasets into files, by ending, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import InputError, unknown
+from ..files import whole
+from .dataset import SPLIT_NAMES, Dataset
+from .signals import extra, need_xarray
+
+
+def check_writable_ending(path: str | Path) -> None:
+    """Before signals are made: is there a writer for this ending, and is what it needs installed?"""
+    _writer(path)
+    if Path(path).suffix == ".nc":
+        need_xarray()
+    if Path(path).suffix == ".parquet":
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            raise extra("pyarrow", "parquet") from None
+
+
+def write_signals(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str = "") -> None:
+    """Signals (n, nodes) with their node names."""
+    _writer(path)(path, signals, node_ids, unit)
+
+
+def write_dataset(path: str | Path, data: Dataset) -> None:
+    """Everything as used: splits in their own units, training statistics, the symmetrised adjacency, node names."""
+    if Path(path).suffix != ".npz":
+        raise InputError(f"the output {path}", "a name that ends in .npz", "a dataset has several arrays: use .npz")
+    arrays = {split: data.split(split) for split in SPLIT_NAMES}
+    arrays |= {"mean": data.normalizer.mean, "std": data.normalizer.std}
+    arrays |= {f"{split}_filled": mask for split, mask in data.filled.items()}
+    arrays |= {f"{split}_times": times for split, times in data.times.items()}
+    if data.graph.coords is not None:
+        arrays["coords"] = data.graph.coords
+    if data.unit:
+        arrays["unit"] = np.array(data.unit)
+    _write_npz(path, adjacency=data.graph.weights.toarray(), node_ids=np.array(data.graph.node_ids), **arrays)
+
+
+def _writer(path: str | Path) -> Callable[[str | Path, np.ndarray, tuple[str, ...], str], None]:
+    path = Path(path)
+    if path.suffix not in WRITERS:
+        raise unknown(f"output file ending of {path.name}:", path.suffix, WRITERS)
+    return WRITERS[path.suffix]
+
+
+def _write_npz(path: str | Path, **arrays: np.ndarray) -> None:
+    with whole(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def _write_signals_npz(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str) -> None:
+    _write_npz(path, signals=signals, node_ids=np.array(node_ids), **({"unit": np.array(unit)} if unit else {}))
+
+
+def _write_frame(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str) -> None:
+    import pandas
+
+    frame = pandas.DataFrame(signals, columns=list(node_ids))
+    with whole(path) as temporary:
+        frame.to_csv(temporary, index=False) if Path(path).suffix == ".csv" else frame.to_parquet(temporary)
+
+
+def _write_netcdf(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str) -> None:
+    array = need_xarray().DataArray(signals, dims=("sample", "node"), coords={"node": list(node_ids)}, name="signals")
+    array.attrs |= {"units": unit} if unit else {}
+    with whole(path) as temporary:
+        array.to_dataset().to_netcdf(temporary, engine="scipy")
+
+
+WRITERS: dict[str, Callable[[str | Path, np.ndarray, tuple[str, ...], str], None]] = {
+    ".npz": _write_signals_npz,
+    ".csv": _write_frame,
+    ".parquet": _write_frame,
+    ".nc": _write_netcdf,
+}

@@ -1,0 +1,107 @@
+"""Gaps: filled as named, from nothing that lies in a later split, and counted."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import grcd
+from grcd.data import gaps, splits
+
+NAN = np.nan
+NODES = ["a", "b"]
+SERIES = np.array([[NAN, 1.0], [2.0, NAN], [NAN, NAN], [6.0, 4.0], [NAN, 5.0]])
+
+
+def filled(values, policy, rows=None, nodes=NODES):
+    values = values.copy()
+    rows = [slice(0, len(values)), *[slice(len(values), len(values))] * 2] if rows is None else rows
+    return values, gaps.fill(values, policy, rows, nodes)
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("forward-backward", [[2, 1], [2, 1], [2, 1], [6, 4], [6, 5]]),
+        ("linear", [[2, 1], [2, 2], [4, 3], [6, 4], [6, 5]]),
+        ("mean", [[4, 1], [2, 10 / 3], [4, 10 / 3], [6, 4], [4, 5]]),
+    ],
+)
+def test_policies_by_hand(policy, expected):
+    values, mask = filled(SERIES, policy)
+    assert values == pytest.approx(np.array(expected, dtype=float))
+    assert np.array_equal(mask, np.isnan(SERIES))
+
+
+def test_none_leaves_gaps_open():
+    values, mask = filled(SERIES, "none")
+    np.testing.assert_array_equal(values, SERIES)
+    assert mask is None
+
+
+def test_complete_signals_are_left_alone_by_every_policy():
+    whole = np.arange(8.0).reshape(4, 2)
+    for policy in gaps.POLICIES:
+        values, mask = filled(whole, policy)
+        assert np.array_equal(values, whole)
+        assert mask is None
+
+
+TABLES = hnp.arrays(np.float64, (20, 2), elements=st.one_of(st.floats(-9, 9), st.just(NAN)))
+CUTS = list(splits.cut(20).values())
+
+
+@settings(max_examples=100, deadline=None)
+@given(TABLES)
+def test_forward_backward_is_what_pandas_does_on_the_whole_series(x):
+    x[0] = 1.0  # every node has a training reading
+    values, _ = filled(x, "forward-backward", CUTS)
+    np.testing.assert_array_equal(values, pd.DataFrame(x).ffill().bfill().to_numpy())
+
+
+@pytest.mark.parametrize("policy", ["forward-backward", "linear", "mean"])
+@pytest.mark.parametrize("rows", [CUTS, list(splits.drawn(20, 5).values())], ids=["chronological", "random"])
+@settings(max_examples=50, deadline=None)
+@given(x=TABLES, y=TABLES)
+def test_nothing_flows_from_a_later_split_to_an_earlier_one(policy, rows, x, y):
+    x[rows[0][:1] if isinstance(rows[0], np.ndarray) else 0] = 1.0
+    one, _ = filled(x, policy, rows)
+    for later, kept in ((rows[2], rows[:2]), (np.r_[tuple(rows[1:])], rows[:1])):
+        changed = x.copy()
+        changed[later] = y[later]
+        other, _ = filled(changed, policy, rows)
+        for part in kept:
+            np.testing.assert_array_equal(other[part], one[part])
+
+
+def test_a_node_without_training_readings_is_named():
+    x = np.ones((20, 2))
+    x[:14, 1] = NAN
+    for policy in gaps.POLICIES:
+        with pytest.raises(grcd.InputError, match="1 nodes without a reading among the training rows: b"):
+            filled(x, policy, CUTS)
+
+
+def test_an_unknown_policy_lists_the_known_ones():
+    with pytest.raises(grcd.InputError, match="forward-backward, linear, mean, none"):
+        filled(SERIES, "spline")
+
+
+def test_markers_become_gaps_and_are_counted_by_node():
+    x = np.array([[0.0, 1.0], [-1.0, 0.0], [NAN, 0.0]])
+    gaps.mark(x, [0.0, -1.0])
+    np.testing.assert_array_equal(x, [[NAN, 1.0], [NAN, NAN], [NAN, NAN]])
+    assert gaps.missing(x).tolist() == [3, 2]
+    assert gaps.any_reading(x).tolist() == [True, False, False]
+
+
+def test_zeros_are_suspicious_in_a_positive_signal_only():
+    x = np.ones((50, 2))
+    x[0, 0] = 0.0
+    assert gaps.suspicious_zeros(x) == 0.0  # one in a hundred
+    x[1, 0] = 0.0
+    assert gaps.suspicious_zeros(x) == 0.02
+    x[2, 0] = -1.0
+    assert gaps.suspicious_zeros(x) == 0.0

@@ -1,0 +1,256 @@
+"""From files to a dataset: nodes meet by name, gaps and splits are as named, and nothing leaks."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import grcd
+from grcd.data.writing import write_dataset, write_signals
+from grcd.errors import InputWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore::grcd.errors.InputWarning")
+
+
+@pytest.fixture
+def files(tmp_path, tiny):
+    """Signals with times, and the graph, in one folder."""
+    times = pd.date_range("2024-01-01", periods=60, freq="h")
+    frame = pd.DataFrame(tiny.train, columns=tiny.graph.node_ids)
+    frame.insert(0, "time", times)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    np.savez(tmp_path / "g.npz", adjacency=tiny.graph.weights.toarray(), node_ids=tiny.graph.node_ids)
+    return tmp_path
+
+
+def load(files, name="x.csv", **options):
+    return grcd.load_dataset(files / name, files / "g.npz", **options)
+
+
+def edited(files, change, name="y.csv"):
+    frame = pd.read_csv(files / "x.csv")
+    change(frame).to_csv(files / name, index=False)
+    return name
+
+
+def everything(data):
+    return np.concatenate([data.train, data.val, data.test])
+
+
+def test_an_exported_dataset_is_the_dataset(tmp_path, tiny):
+    write_dataset(tmp_path / "d.npz", tiny)
+    again = grcd.load_dataset(tmp_path / "d.npz")
+    assert again.graph.hash == tiny.graph.hash
+    for split in ("train", "val", "test"):
+        assert np.array_equal(again.split(split), tiny.split(split))
+    with np.load(tmp_path / "d.npz") as file:
+        assert sorted(file.files) == ["adjacency", "mean", "node_ids", "std", "test", "train", "val"]
+        assert file["mean"] == pytest.approx(tiny.train.mean(axis=0), rel=1e-14)
+        assert file["std"] == pytest.approx(tiny.train.std(axis=0), rel=1e-14)
+
+
+def test_an_export_keeps_what_was_filled_the_times_and_the_unit(files, tiny):
+    name = edited(files, lambda frame: frame.mask(np.eye(60, 7, k=1).astype(bool)))
+    data = load(files, name, fill="linear", unit="mph")
+    write_dataset(files / "d.npz", data)
+    again = grcd.load_dataset(files / "d.npz")
+    assert again.unit == "mph"
+    for split in ("train", "val", "test"):
+        assert np.array_equal(again.filled[split], data.filled[split])
+        assert np.array_equal(again.times[split], data.times[split])
+        assert np.array_equal(again.split(split), data.split(split))
+
+
+def test_the_order_of_columns_does_not_matter(files, tiny):
+    shuffled = edited(files, lambda frame: frame.iloc[:, [3, 6, 1, 0, 2, 5, 4]])
+    one, other = load(files), load(files, shuffled)
+    assert np.array_equal(everything(one), tiny.train)
+    assert np.array_equal(everything(other), tiny.train)
+    assert one.graph.hash == other.graph.hash
+    assert [len(one.split(split)) for split in ("train", "val", "test")] == [42, 6, 12]
+    assert str(one.times["val"][0])[:13] == "2024-01-02T18"
+
+
+def test_nodes_that_do_not_match_are_named_or_dropped_on_request(files, tiny):
+    last = tiny.graph.node_ids[-1]
+    name = edited(files, lambda frame: frame.rename(columns={last: "stranger"}))
+    with pytest.raises(grcd.InputError, match=rf"1 missing \({last}\), 1 unknown \(stranger\)"):
+        load(files, name)
+    with pytest.warns(InputWarning, match=r"dropped: 1 of the signals \(stranger\), 1 of the graph \(station 5\)"):
+        data = load(files, name, common=True)
+    assert data.graph.node_ids == tiny.graph.node_ids[:-1]
+    assert np.array_equal(everything(data), tiny.train[:, :-1])
+    assert np.array_equal(data.graph.weights.toarray(), tiny.graph.weights.toarray()[:-1, :-1])
+
+
+def test_a_graph_without_names_takes_those_of_the_columns_and_says_so(files, tiny):
+    np.save(files / "g.npy", tiny.graph.weights.toarray())
+    with pytest.warns(InputWarning, match="the graph has no node names"):
+        data = grcd.load_dataset(files / "x.csv", files / "g.npy")
+    assert data.graph.node_ids == tiny.graph.node_ids
+    np.save(files / "x.npy", tiny.train)
+    assert grcd.load_dataset(files / "x.npy", files / "g.npz").graph.node_ids == tiny.graph.node_ids
+
+
+def test_signals_and_graph_may_share_a_file(files, tiny):
+    np.savez(
+        files / "both.npz", signals=tiny.train, adjacency=tiny.graph.weights.toarray(), node_ids=tiny.graph.node_ids
+    )
+    assert grcd.load_dataset(files / "both.npz").graph.hash == tiny.graph.hash
+
+
+def test_a_random_split_and_a_column_that_says_it(files, tiny):
+    drawn = load(files, split_by="random", split_seed=3)
+    assert not np.array_equal(drawn.train, tiny.train[:42])
+    assert sorted(map(tuple, everything(drawn))) == sorted(map(tuple, tiny.train))
+    labels = np.array(["train", "val", "test"] * 20)
+    name = edited(files, lambda frame: frame.assign(fold=labels))
+    data = load(files, name, split_by="fold")
+    for k, split in enumerate(("train", "val", "test")):
+        assert np.array_equal(data.split(split), tiny.train[k::3])
+    with pytest.raises(grcd.InputError, match="without a column 'flod'"):
+        load(files, name, split_by="flod")
+
+
+def test_validation_and_test_signals_from_files_of_their_own(files, tiny):
+    reordered = [2, 0, 1, 5, 4, 3]
+    write_signals(files / "val.csv", tiny.val[:, reordered], tuple(tiny.graph.node_ids[i] for i in reordered))
+    write_signals(files / "test.parquet", tiny.test, tiny.graph.node_ids)
+    data = load(files, val=files / "val.csv", test=files / "test.parquet")
+    assert np.array_equal(data.train, tiny.train)
+    assert np.array_equal(data.val, tiny.val)
+    assert np.array_equal(data.test, tiny.test)
+    some = load(files, val=files / "val.csv")
+    assert np.array_equal(some.train, tiny.train[:46])
+    assert np.array_equal(some.test, tiny.train[46:])
+
+
+def test_caps_are_evenly_spaced(files, tiny):
+    data = load(files, cap=(10, 3, 5))
+    assert np.array_equal(data.train, tiny.train[:42][[0, 4, 9, 13, 18, 22, 27, 31, 36, 41]])
+    assert (len(data.val), len(data.test)) == (3, 5)
+    assert [len(load(files, cap=(8,)).split(split)) for split in ("train", "val", "test")] == [8, 6, 8]
+
+
+def test_gaps_stay_open_by_default_and_are_said_out_loud(files):
+    name = edited(files, lambda frame: frame.mask(np.eye(60, 7, k=1).astype(bool)))
+    with pytest.warns(InputWarning, match=r"1\.67% of the readings are missing.*trained on what is there"):
+        data = load(files, name)
+    assert np.isnan(data.train).sum() == 6
+    assert np.array_equal(data.observed("train"), ~np.isnan(data.train))
+    assert data.observed("test") is None
+    filled = load(files, name, fill="forward-backward")
+    assert np.array_equal(filled.filled["train"], np.isnan(data.train))
+    assert np.array_equal(filled.observed("train"), ~np.isnan(data.train))
+    assert not np.isnan(filled.train).any()
+    assert filled.facts["missing"] == pytest.approx(6 / 360)
+
+
+def test_rows_without_a_reading_are_left_out_unless_filled(files):
+    def outage(frame):
+        frame.iloc[[5, 50], 1:] = np.nan
+        return frame
+
+    name = edited(files, outage)
+    with pytest.warns(InputWarning, match="2 rows without a single reading were left out"):
+        data = load(files, name)
+    assert [len(data.split(split)) for split in ("train", "val", "test")] == [41, 6, 11]
+    assert len(load(files, name, fill="linear").train) == 42
+
+
+def test_zeros_that_look_like_a_marker_get_a_warning_that_names_the_option(files, tiny):
+    name = edited(files, _zeros)
+    with pytest.warns(InputWarning, match="--missing 0"):
+        load(files, name)
+    with pytest.warns(InputWarning) as said:
+        data = load(files, name, missing=[0])
+    assert not any("--missing" in str(entry.message) for entry in said)
+    assert data.facts["missing"] == pytest.approx(10 / 360)
+
+
+def _zeros(frame):
+    frame.iloc[:, 1:] = frame.iloc[:, 1:].abs() + 1.0
+    frame.iloc[20:30, 2] = 0.0
+    return frame
+
+
+@pytest.mark.parametrize("fill", ["none", "linear", "mean", "forward-backward"])
+def test_nothing_in_the_test_data_changes_a_trained_model(files, quick, fill):
+    gaps = np.random.RandomState(0).rand(60, 7) < 0.1
+    gaps[:, 0] = False
+    holes = edited(files, lambda frame: frame.mask(gaps), "holes.csv")
+
+    def other_test(frame):
+        frame.iloc[48:, 1:] = np.random.RandomState(1).standard_normal((12, 6))
+        return frame
+
+    frame = other_test(pd.read_csv(files / holes))
+    frame.to_csv(files / "other.csv", index=False)
+    models = []
+    for name in (holes, "other.csv"):
+        data = load(files, name, fill=fill)
+        models.append(grcd.GRCD(data.graph, device="cpu", **quick).fit(data.train, data.val))
+    one, other = (model.network.state_dict() for model in models)
+    assert all((one[key] == other[key]).all() for key in one)
+    assert (models[0].reference.v == models[1].reference.v).all()
+    assert models[0].result["val"] == models[1].result["val"]
+    assert np.array_equal(models[0].sample(5, seed=1), models[1].sample(5, seed=1))
+
+
+def test_validation_data_decide_which_update_is_kept_and_nothing_else(tiny, quick, tmp_path):
+    other = tiny.val[::-1] * 1.5 - 3.0
+    logs, models = [], []
+    for k, val in enumerate((tiny.val, other)):
+        run = tmp_path / str(k)
+        models.append(grcd.GRCD(tiny.graph, device="cpu", **quick).fit(tiny.train, val, run=run))
+        logs.append([json.loads(line)["train"] for line in (run / "metrics.jsonl").read_text().splitlines()])
+    assert logs[0] == logs[1]  # the training losses, to the last digit
+    assert (models[0].reference.v == models[1].reference.v).all()
+    assert np.array_equal(models[0].normalizer.mean, models[1].normalizer.mean)
+    assert models[0].result["val"] != models[1].result["val"]
+    if models[0].result["best_update"] == models[1].result["best_update"]:
+        assert np.array_equal(models[0].sample(5), models[1].sample(5))
+
+
+def test_how_the_data_and_the_graph_were_made_is_written_into_the_run(files, quick):
+    data = load(files, missing=[-99], fill="linear")
+    model = grcd.GRCD(data.graph, device="cpu", **quick)
+    model.fit(data.train, data.val, run=files / "run", name=data.name, about=data.facts)
+    manifest = json.loads((files / "run/run.json").read_text())
+    assert manifest["data"]["made"]["fill"] == "linear"
+    assert manifest["data"]["made"]["markers"] == [-99.0]
+    assert "g.npz" in manifest["graph"]["origin"]
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        ("x.csv", {"fil": "mean"}, "option 'fil'.*\n.*\n.*did you mean 'fill'"),
+        ("x.csv", {"fill": "spline"}, "fill policy 'spline'"),
+        ("x.csv", {"cap": (1,)}, "cap ="),
+        ("x.csv", {"cap": (5, 5)}, "cap ="),
+        ("sbm-c16", {"fill": "mean"}, "--fill for the built-in sbm-c16"),
+        ("sbm-c61", {}, "dataset 'sbm-c61'"),
+        ("nothing.csv", {}, "no file"),
+    ],
+)
+def test_what_the_user_can_correct(files, source, options, message):
+    source = files / source if "." in source else source
+    graph = None if "sbm" in str(source) else files / "g.npz"
+    with pytest.raises(grcd.InputError, match=message):
+        grcd.load_dataset(source, graph, **options)
+
+
+def test_signals_without_a_graph(files):
+    with pytest.raises(grcd.InputError, match="without a graph"):
+        grcd.load_dataset(files / "x.csv")
+
+
+def test_infinite_readings_are_refused(files):
+    def infinite(frame):
+        frame.iloc[3, 2] = np.inf
+        return frame
+
+    with pytest.raises(grcd.InputError, match="infinite"):
+        load(files, edited(files, infinite))
