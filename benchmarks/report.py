@@ -92,8 +92,29 @@ SECTIONS = {
         "Speed on a GPU, an earlier commit on another machine of the same kind",
         lambda: speed("speed-gpu-earlier"),
     ),
+    "size": ("A million signals on 500 nodes", lambda: size()),
     "demo": ("The demo over three seeds", lambda: demo()),
 }
+
+
+def size() -> str:
+    result = load("size")
+    rows = [
+        [
+            name,
+            f"{found['peak_mb']['fit']:,.0f}",
+            f"{found['peak_mb']['import']:,.0f}",
+            f"{found['copies']:.2f}",
+            *(f"{found['seconds'][key]:.1f}" for key in ("read", "covariance")),
+            f"{found['ms_per_update']:.0f}",
+        ]
+        for name, found in result["files"].items()
+    ]
+    header = ["file", "peak MB", "of it imports", "copies beyond", "read s", "covariance s", "update ms"]
+    return (
+        f"{result['rows']:,} signals on {result['nodes']} nodes, {result['files']['npz']['signals_mb']:,.0f} MB in float32,"
+        f" read and trained on in a process of its own.\n\n" + table(header, rows)
+    )
 
 
 def demo() -> str:

@@ -43,6 +43,7 @@ from .columns import Columns, read_columns, unreadable
 
 NODE_NAMES = ("node", "node_id", "sensor", "sensor_id", "station", "station_id")
 VALUE_NAMES = ("value", "reading")
+COLUMNS = 32  # of a parquet file decoded side by side: each keeps a dictionary and a page in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,12 +222,14 @@ def _parquet(path: Path, label: str | None) -> Table:
     except ImportError:
         raise extra("pyarrow", "parquet") from None
     try:
-        with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+        with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16) as file:
             return _arrow_table(file, path, label)
     except InputError:
         raise
     except Exception as error:  # parsers raise what they like on a damaged file
         raise unreadable(path, error) from None
+    finally:
+        pyarrow.default_memory_pool().release_unused()  # it would keep its buffers for another file
 
 
 def _arrow_table(file, path: Path, label: str | None) -> Table:
@@ -270,11 +273,13 @@ def _arrow_numbers(file, names: list[str], path: Path) -> np.ndarray:  # (rows, 
             )
     rows = file.metadata.num_rows
     kind = np.result_type(*(field.type.to_pandas_dtype() for field in fields)) if fields else np.dtype(float)
-    values, start = np.empty((rows, len(names)), dtype=held_in(kind, rows * len(names))), 0
-    for batch in file.iter_batches(batch_size=1 << 14, columns=names):
-        for place, name in enumerate(names):
-            values[start : start + len(batch), place] = batch.column(name).to_numpy(zero_copy_only=False)
-        start += len(batch)
+    values = np.empty((rows, len(names)), dtype=held_in(kind, rows * len(names)))
+    for first in range(0, len(names), COLUMNS):
+        group, start = names[first : first + COLUMNS], 0
+        for batch in file.iter_batches(batch_size=1 << 14, columns=group):
+            for place, name in enumerate(group, first):
+                values[start : start + len(batch), place] = batch.column(name).to_numpy(zero_copy_only=False)
+            start += len(batch)
     return values
 
 
