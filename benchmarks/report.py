@@ -112,7 +112,7 @@ def size() -> str:
     ]
     header = ["file", "peak MB", "of it imports", "copies beyond", "read s", "covariance s", "update ms"]
     return (
-        f"{result['rows']:,} signals on {result['nodes']} nodes, {result['files']['npz']['signals_mb']:,.0f} MB in float32,"
+        f"{result['rows']:,} signals on {result['nodes']} nodes, {result['files']['npz']['signals_mb']:,.0f} MB,"
         f" read and trained on in a process of its own.\n\n" + table(header, rows)
     )
 
