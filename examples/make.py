@@ -1,4 +1,4 @@
-"""Make the tutorial's two files: invented stations on a coast, and two months of their hourly temperatures.
+"""Make the tutorial's two files: invented stations on a coast, and three months of their hourly temperatures.
 
 Nothing here was measured. A daily cycle, a field of weather that is correlated in space and time, calm and windy spells
 that change how much the coast differs from the inland, readings rounded to a tenth of a degree, and gaps: single ones,
@@ -15,7 +15,7 @@ NAMES += " Thyme"
 HERE = Path(__file__).parent
 
 
-def main(hours: int = 1440, seed: int = 7) -> None:
+def main(hours: int = 2160, seed: int = 7) -> None:
     random = np.random.RandomState(seed)
     names = NAMES.split()
     longitude, latitude = -4.8 + 3.2 * random.rand(len(names)), 47.6 + 1.1 * random.rand(len(names))
@@ -24,16 +24,14 @@ def main(hours: int = 1440, seed: int = 7) -> None:
     gap = np.linalg.norm(place[:, None] - place[None], axis=-1)
     root = np.linalg.cholesky(np.exp(-((gap / 0.6) ** 2)) + 1e-6 * np.eye(len(names)))
 
-    weather, windy, level = np.zeros((hours, len(names))), np.zeros(hours), 0.0
+    weather, local, windy = np.zeros((hours, len(names))), np.zeros((hours, len(names))), np.zeros(hours)
     for t in range(1, hours):
-        windy[t] = windy[t - 1] if random.rand() > 0.02 else 1 - windy[t - 1]
-        level = 0.995 * level + 0.25 * random.randn()
-        weather[t] = 0.93 * weather[t - 1] + 0.45 * root @ random.randn(len(names))
-    hour = np.arange(hours)
-    daily = np.cos(2 * np.pi * (hour % 24 - 15) / 24)[:, None] * (1.0 + 2.5 * inland)
-    calm = (1 - windy)[:, None]
-    readings = 9 + level + weather + daily * (0.35 + 0.65 * calm) - 2.5 * windy[:, None] * (1 - inland)
-    readings += 0.15 * random.randn(*readings.shape)
+        windy[t] = windy[t - 1] if random.rand() > 0.05 else 1 - windy[t - 1]
+        weather[t] = 0.95 * weather[t - 1] + 0.3 * root @ random.randn(len(names))
+        local[t] = 0.8 * local[t - 1] + 0.6 * random.randn(len(names))
+    hour, calm = np.arange(hours), (1 - windy)[:, None]
+    daily = np.cos(2 * np.pi * (hour % 24 - 15) / 24)[:, None] * (0.5 + inland)
+    readings = 9 + weather + daily + (0.15 + 1.85 * calm) * local - 3 * windy[:, None] * (1 - inland)
     readings[random.rand(*readings.shape) < 0.02] = np.nan
     readings[700:820, names.index("Reed")] = np.nan
 

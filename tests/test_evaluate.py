@@ -182,8 +182,9 @@ def test_gaps_of_the_split_are_left_out_on_both_sides(tiny, n):
 
 def test_the_floor_is_masked_by_the_gaps_of_both_splits(tiny):
     data = patchy(tiny)
-    rows = np.linspace(0, 59, 40).astype(int)
-    z = [(part - np.nanmean(data.train, 0)) / np.nanstd(data.train, 0) for part in (data.train[rows], data.test)]
+    train, test = (part[~np.isnan(part).all(axis=1)] for part in (data.train, data.test))
+    rows = np.linspace(0, len(train) - 1, len(test)).astype(int)
+    z = [(part - np.nanmean(data.train, 0)) / np.nanstd(data.train, 0) for part in (train[rows], test)]
     expected = masked_scores(z[0], ~np.isnan(z[0]), z[1], ~np.isnan(z[1]), data.graph)
     assert parts_of(floor(data)) == pytest.approx(expected, abs=1e-9)
     assert parts_of(grcd.evaluate(generated(tiny), data).floor) == pytest.approx(expected, abs=1e-9)
@@ -305,3 +306,35 @@ def observed_pairs(z):
     S = np.array([[np.nanmean(z[:, i] * z[:, j]) for j in range(6)] for i in range(6)])
     assert np.linalg.eigvalsh(S)[0] > 0  # nothing to repair
     return S
+
+
+def test_signals_of_which_nothing_counts_do_not_count(tiny):
+    """Half of the test signals are wholly missing: the score is that of the other half."""
+    test = tiny.test.copy()
+    test[::2] = np.nan
+    gaps = grcd.Dataset("gaps", tiny.graph, tiny.train, tiny.val, test)
+    half = grcd.Dataset("half", tiny.graph, tiny.train, tiny.val, tiny.test[1::2])
+    x = tiny.train[:20] * 1.5
+    assert grcd.evaluate(x, gaps).ammd == pytest.approx(grcd.evaluate(x, half).ammd, rel=1e-9)
+    nothing = grcd.Dataset("nothing", tiny.graph, tiny.train, tiny.val, np.full_like(test, np.nan))
+    with pytest.raises(grcd.InputError, match="0 test signals with a reading"):
+        grcd.evaluate(x, nothing)
+
+
+def test_controls_are_scored_beside_on_request(tiny):
+    x = tiny.train[:30]
+    plain, beside = grcd.evaluate(x, tiny), grcd.evaluate(x, tiny, controls=True)
+    assert plain.ammd == beside.ammd
+    assert "controls" not in plain.to_dict()
+    fitted = controls(tiny)
+    assert set(beside.controls) == set(fitted)
+    for name, control in fitted.items():
+        expected = grcd.evaluate(draw(control, tiny, 30, 0), tiny).ammd
+        assert beside.controls[name].ammd == pytest.approx(expected, rel=1e-12)
+        assert f"{expected:.4f}" in str(beside)
+
+
+@pytest.mark.parametrize("wrong", [np.ones((3, 6)), "sbm-c16", None])
+def test_only_a_dataset_can_be_evaluated_against(tiny, wrong):
+    with pytest.raises(grcd.InputError, match="a Dataset"):
+        grcd.evaluate(tiny.train, wrong)

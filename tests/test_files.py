@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from grcd.cli import main
 from grcd.errors import InputError
 from grcd.files import make_folder, refuse_existing, whole, write_json
 
@@ -89,7 +90,7 @@ def test_a_full_disk_is_an_input_error_that_names_the_file_and_leaves_nothing_be
         write_json(old, {"new": 1})
     assert os.strerror(code) in str(caught.value)
     assert str(old) in str(caught.value)
-    assert "--out" in str(caught.value)
+    assert "another place" in str(caught.value)
     monkeypatch.undo()
     assert old.read_text() == "old"
     assert names(old.parent) == ["table.csv"]
@@ -123,6 +124,35 @@ def test_a_folder_in_place_of_or_below_a_file_is_refused(old, below):
         make_folder(path)
     assert str(path) in str(caught.value)
     assert old.read_text() == "old"
+
+
+def test_a_name_that_is_too_long_is_refused(tmp_path):
+    refuse_existing(tmp_path / ("x" * 300), force=False)  # it is not there
+    with pytest.raises(InputError, match="File name too long while writing"):
+        write_json(tmp_path / ("x" * 300), {})
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied", "/root/x"), "got Permission denied: /root/x\n"),
+        (OSError("no words of the system"), "got no words of the system\n"),
+        (MemoryError("Unable to allocate 74.5 GiB"), "got too little memory (Unable to allocate 74.5 GiB)\n"),
+        (MemoryError(), "got too little memory ("),
+    ],
+)
+def test_what_no_reader_has_foreseen_is_a_message_too(monkeypatch, capsys, error, message):
+    def app(**_):
+        raise error
+
+    monkeypatch.setattr("grcd.cli.commands.app", app)
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert "\nexpected " in said
+    assert "\nto fix: " in said
 
 
 def test_a_file_below_a_file_is_refused(old):

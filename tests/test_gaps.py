@@ -105,3 +105,25 @@ def test_zeros_are_suspicious_in_a_positive_signal_only():
     assert gaps.suspicious_zeros(x) == 0.02
     x[2, 0] = -1.0
     assert gaps.suspicious_zeros(x) == 0.0
+
+
+def test_files_of_their_own_are_filled_from_themselves():
+    x = np.array([[1.0, 1.0], [2.0, NAN], [NAN, 7.0], [9.0, NAN]])
+    values = x.copy()
+    mask = gaps.fill(values, "forward-backward", [slice(0, 2)], NODES, apart=[slice(2, 4)])
+    np.testing.assert_array_equal(values, [[1, 1], [2, 1], [9, 7], [9, 7]])
+    assert np.array_equal(mask, np.isnan(x))
+    values = x.copy()
+    values[2:, 1] = NAN  # nothing to fill from: stays open, and is not said to be filled
+    mask = gaps.fill(values, "linear", [slice(0, 2)], NODES, apart=[slice(2, 4)])
+    assert np.isnan(values[2:, 1]).all()
+    assert not mask[2:, 1].any()
+
+
+@pytest.mark.parametrize(
+    ("value", "count", "found"), [(-9999.0, 3, True), (999.0, 3, True), (-9999.0, 1, False), (4.0, 3, False)]
+)
+def test_a_far_value_that_comes_again_looks_like_a_marker(value, count, found):
+    x = np.random.RandomState(0).standard_normal((200, 3))
+    x[:count, 0] = value
+    assert gaps.far_constant(x) == (value if found else None)

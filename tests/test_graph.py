@@ -232,6 +232,15 @@ def test_the_hash_changes_with_weights_names_and_order():
     assert len({graph.hash for graph in graphs}) == len(graphs)
 
 
+def test_large_graphs_are_refused_without_a_dense_matrix():
+    n = 10**6  # dense: 8 TB
+    W = sp.coo_array(([1.0, 1.0, 2.0, 1.0], ([5, 7, 9, 1], [7, 5, 3, 0])), shape=(n, n))
+    with pytest.raises(InputError, match=r"W\[3, 9\] = 0 but W\[9, 3\] = 2"):
+        Graph.from_adjacency(W)
+    with pytest.raises(InputError, match=r"positions of 1000000 nodes\nexpected up to 20000"):
+        Graph.from_coordinates(np.zeros((n, 2)))
+
+
 TWO = [[0, 1], [1, 0]]
 
 

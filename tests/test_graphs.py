@@ -262,6 +262,43 @@ def test_labels_name_the_nodes_and_a_key_may_have_a_default(folder):
     refused(written(folder, "parallel.graphml", again), "occur twice", "007")
 
 
+LABELLED = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="l" for="node" attr.name="label" attr.type="string"/>
+<key id="w" for="edge" attr.name="{name}" attr.type="{kind}"/>
+<graph edgedefault="undirected"><node id="n0"><data key="l">a</data></node><node id="n1">{label}</node><node id="n2">
+<data key="l">c</data></node><edge id="4" source="n0" target="n1"><data key="w">{value}</data></edge>
+<edge source="n1" target="{end}">{more}</edge></graph>{after}</graphml>"""
+LABEL = '<data key="l">b</data>'
+
+
+def graphml(name="weight", kind="double", label=LABEL, value="2", end="n2", more='<data key="w">3</data>', after=""):
+    return LABELLED.format(name=name, kind=kind, label=label, value=value, end=end, more=more, after=after)
+
+
+def test_without_a_number_at_any_edge_weights_are_1_and_said_to_be(folder):
+    graph = read_graph(written(folder, "colour.graphml", graphml("colour", "string")))
+    np.testing.assert_array_equal(graph.weights.toarray(), [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    assert graph.origin == "colour.graphml: adjacency, unit weights"
+    assert read_graph(written(folder, "weight.graphml", graphml())).origin == "weight.graphml: adjacency"
+    ids = GML.format(top="", edge="id 7", more="")  # as Gephi writes them
+    assert read_graph(written(folder, "ids.gml", ids)).origin == "ids.gml: adjacency, unit weights"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": "Weight"}, ["without the edge attribute `weight`, but with 'Weight'"]),
+        ({"name": "distance", "kind": "int"}, ["but with 'distance'", "rename"]),
+        ({"more": ""}, ["1 edges without a weight: b -> c"]),
+        ({"label": ""}, ["1 nodes without a label", "n1"]),
+        ({"end": "n9"}, ["does not declare: n9"]),
+        ({"after": '<graph edgedefault="undirected"><node id="n0"/></graph>'}, ["2 graphs"]),
+    ],
+)
+def test_graphml_that_would_be_taken_for_something_else_is_refused(folder, change, words):
+    refused(written(folder, "bad.graphml", graphml(**change)), *words)
+
+
 GML = 'graph [ {top} node [ id 0 label "a" ] node [ id 1 label "b" ] edge [ source 0 target 1 {edge} ] {more} ]'
 
 
@@ -276,6 +313,11 @@ GML = 'graph [ {top} node [ id 0 label "a" ] node [ id 1 label "b" ] edge [ sour
         ("", "weight [ a 1 ]", "", ["a number"]),
         ("", "", "edge [ source 0 target 7 ]", ["cannot be read"]),
         ("", "", "node [ id 0 ]", ["cannot be read"]),
+        ("", "value 2.5", "", ["but with 'value'"]),
+        ("", "weight 2", 'node [ id 2 label "c" ] edge [ source 1 target 2 ]', ["1 edges without a weight: b -> c"]),
+        ("", "", "node [ id 2 ]", ["1 nodes without a label", "2"]),
+        ("", "", "] graph [ node [ id 0 ]", ["cannot be read"]),
+        ("edge_default 5", "", "", ["cannot be read"]),
     ],
 )
 def test_bad_networks_are_refused(folder, top, edge, more, words):

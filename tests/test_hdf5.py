@@ -98,6 +98,16 @@ def test_rows_may_be_numbered_and_columns_named_by_numbers(path, file):
     assert times is None
 
 
+def test_float32_stays_float32_and_large_frames_become_it(path, file, monkeypatch):
+    frame(file, "small", blocks=[(NAMES, VALUES.astype("f4"))])
+    frame(file, "mixed", blocks=[(NAMES[:1], VALUES[:, :1].astype("f4")), (NAMES[1:], VALUES[:, 1:])])
+    file.flush()
+    assert read_frame(path, "small")[0].dtype == np.float32
+    assert read_frame(path, "mixed")[0].dtype == np.float64
+    monkeypatch.setattr("grcd.data.arrays.LARGE", VALUES.size - 1)
+    assert read_frame(path, "mixed")[0].dtype == np.float32
+
+
 def test_a_compressed_frame_reads_the_same(path, file):
     group = frame(file)
     del group["block0_values"]
@@ -110,7 +120,7 @@ def test_one_of_several_frames_is_chosen_by_its_key(path, file):
     frame(file, "speed")
     frame(file, "deep/flow", blocks=[(NAMES, 2 * VALUES)])
     file.flush()
-    with pytest.raises(InputError, match=r"2 frames: deep/flow, speed"):
+    with pytest.raises(InputError, match=r"(?s)2 frames: deep/flow, speed.*a file of its own"):
         read_frame(path)
     assert np.array_equal(read_frame(path, "/deep/flow")[0], 2 * VALUES)
     assert np.array_equal(read_frame(path, "speed")[0], VALUES)
@@ -143,6 +153,7 @@ def _dates(file):
     frame(file, blocks=[(NAMES, VALUES.astype("i8"))])["block0_values"].attrs["value_type"] = b"datetime64"
 
 
+NAT = np.iinfo(np.int64).min  # how "no time" is stored
 PICKLED = {"shape": (1,), "dtype": h5py.vlen_dtype(np.uint8)}  # how pytables keeps objects
 
 
@@ -164,6 +175,10 @@ PICKLED = {"shape": (1,), "dtype": h5py.vlen_dtype(np.uint8)}  # how pytables ke
         (_replaced("block0_items", data=text(["773869", "767541", "stranger"])), "cannot be read"),
         (_replaced("axis0", data=np.array([b"\xff", b"a", b"b"])), "cannot be read"),
         (lambda file: frame(file, kind="datetime64[fortnight]"), "fortnight"),
+        (lambda file: frame(file, times=np.r_[STORED[:4], NAT, STORED[5:]]), "'NaT' as time in row 5"),
+        (lambda file: frame(file, times=NAT * np.ones(10, "i8"), kind="datetime64[s]"), "'NaT' as time in row 1"),
+        (lambda file: frame(file, times=np.arange(10) + 1, kind="integer"), "an index of kind integer"),
+        (lambda file: frame(file, times=text("abcdefghij"), kind="string"), "an index of kind string"),
         (lambda file: frame(file, times=np.arange(10.0)), "stored as float64"),
         (lambda file: frame(file, blocks=[(NAMES[:2], VALUES[:, :2])]), "without values for 717447"),
         (lambda file: frame(file, blocks=[(NAMES, VALUES), (NAMES[:1], VALUES[:, :1])]), "without values for 773869"),

@@ -25,7 +25,7 @@ def save(folder, x, adjacency=W):
 
 
 def warnings(inspection):
-    return "\n".join(f"{what} -> {do}" for what, do in inspection.warnings)
+    return "\n".join(f"{what} -> {do}" for what, do in inspection.problems + inspection.warnings)
 
 
 def test_facts_by_hand(tmp_path):
@@ -66,13 +66,14 @@ def test_one_dominating_mode_asks_for_a_larger_kappa(tmp_path):
     found = inspect(tmp_path / "x.npz")
     assert found.method["snr_at_kappa_2"] == pytest.approx(40 / 4, rel=0.01)  # all variance in the constant mode
     assert found.method["kappa_suggested"] == pytest.approx(np.sqrt(40 / 7.2), abs=0.01)
-    assert "--set kappa=2.4" in warnings(found)
+    assert f"--set kappa={found.method['kappa_suggested']:g}" in warnings(found)
+    assert found.method["kappa_suggested"] >= np.sqrt(found.method["snr_at_kappa_2"] * 4 / 7.2)
 
 
 @pytest.mark.parametrize(
     ("change", "adjacency", "message"),
     [
-        (lambda x: x.__setitem__((slice(None), 1), 5.0), W, "1 nodes never change: b -> drop them"),
+        (lambda x: x.__setitem__((slice(None), 1), 5.0), W, "1 nodes never change: b -> leave those nodes out"),
         (lambda x: x.__setitem__((slice(None), 1), np.nan), W, "1 nodes have no reading at all: b"),
         (lambda x: x.__setitem__((slice(0, 70), 1), np.nan), W, "without a reading among the training rows: b"),
         (lambda x: x.__setitem__((slice(0, 9), 1), 0.0), W, "--missing 0"),
@@ -80,6 +81,7 @@ def test_one_dominating_mode_asks_for_a_larger_kappa(tmp_path):
         (lambda x: None, 0 * W, "the graph has no edges"),
         (lambda x: None, W, "70 training signals -> 500 or more"),
         (lambda x: None, W, "1 nodes have no neighbour: d"),
+        (lambda x: x.__setitem__((slice(0, 9), 1), -9999.0), W, "exactly -9999.* -> .*--missing -9999"),
     ],
 )
 def test_every_warning_has_its_remedy(tmp_path, change, adjacency, message):
@@ -89,7 +91,9 @@ def test_every_warning_has_its_remedy(tmp_path, change, adjacency, message):
     change(x)
     found = inspect(*save(tmp_path, x, adjacency))
     assert re.search(message, warnings(found), re.DOTALL)
-    assert all(f"! {what}" in str(found) for what, _ in found.warnings)
+    assert all(f"! {what}\n    -> {do}" in str(found) and do for what, do in found.warnings)
+    assert all(f"x {what}\n    -> {do}" in str(found) and do for what, do in found.problems)
+    assert found.ready == ("ready to train" in str(found)) == (found.problems == [])
 
 
 def test_without_a_graph_only_the_signals_are_looked_at(tmp_path):
@@ -111,3 +115,29 @@ def test_the_picture_is_a_picture(tmp_path):
     signals, graph = save(tmp_path, readings())
     inspect(signals, graph, picture=tmp_path / "look.png")
     assert (tmp_path / "look.png").read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize("broken", ["no graph", "constant node"])
+def test_where_there_is_nothing_to_draw_the_screen_is_shown_all_the_same(tmp_path, broken):
+    x = readings()
+    x[:, 1] = 5.0 if broken == "constant node" else x[:, 1]
+    signals, graph = save(tmp_path, x)
+    found = inspect(signals, None if broken == "no graph" else graph, picture=tmp_path / "look.png")
+    assert found.signals["samples"] == 100
+    assert not (tmp_path / "look.png").exists()
+
+
+def test_wrong_options_are_errors_and_not_warnings(tmp_path):
+    with pytest.raises(grcd.InputError, match="fill policy 'foo'"):
+        inspect(*save(tmp_path, readings()), fill="foo")
+
+
+def test_exported_data_show_their_gaps(tmp_path):
+    from grcd.data.writing import write_dataset
+
+    x = readings()
+    x[:7, 2] = np.nan
+    signals, graph = save(tmp_path, x)
+    with pytest.warns(grcd.errors.InputWarning):
+        write_dataset(tmp_path / "d.npz", grcd.load_dataset(signals, graph, fill="linear"))
+    assert inspect(tmp_path / "d.npz").signals["missing"] == pytest.approx(7 / 400)

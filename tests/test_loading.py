@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import grcd
+from grcd.data import splits
 from grcd.data.writing import write_dataset, write_signals
 from grcd.errors import InputWarning
 
@@ -45,7 +46,7 @@ def test_an_exported_dataset_is_the_dataset(tmp_path, tiny):
     for split in ("train", "val", "test"):
         assert np.array_equal(again.split(split), tiny.split(split))
     with np.load(tmp_path / "d.npz") as file:
-        assert sorted(file.files) == ["adjacency", "mean", "node_ids", "std", "test", "train", "val"]
+        assert sorted(file.files) == ["adjacency", "made", "mean", "node_ids", "std", "test", "train", "val"]
         assert file["mean"] == pytest.approx(tiny.train.mean(axis=0), rel=1e-14)
         assert file["std"] == pytest.approx(tiny.train.std(axis=0), rel=1e-14)
 
@@ -77,7 +78,7 @@ def test_nodes_that_do_not_match_are_named_or_dropped_on_request(files, tiny):
     name = edited(files, lambda frame: frame.rename(columns={last: "stranger"}))
     with pytest.raises(grcd.InputError, match=rf"1 missing \({last}\), 1 unknown \(stranger\)"):
         load(files, name)
-    with pytest.warns(InputWarning, match=r"dropped: 1 of the signals \(stranger\), 1 of the graph \(station 5\)"):
+    with pytest.warns(InputWarning, match=r"1 of the signals \(stranger\) and 1 of the graph \(station 5\): dropped"):
         data = load(files, name, common=True)
     assert data.graph.node_ids == tiny.graph.node_ids[:-1]
     assert np.array_equal(everything(data), tiny.train[:, :-1])
@@ -153,7 +154,7 @@ def test_rows_without_a_reading_are_left_out_unless_filled(files):
         return frame
 
     name = edited(files, outage)
-    with pytest.warns(InputWarning, match="2 rows without a single reading were left out"):
+    with pytest.warns(InputWarning, match="2 rows have no reading at all: left out"):
         data = load(files, name)
     assert [len(data.split(split)) for split in ("train", "val", "test")] == [41, 6, 11]
     assert len(load(files, name, fill="linear").train) == 42
@@ -175,21 +176,24 @@ def _zeros(frame):
     return frame
 
 
+@pytest.mark.parametrize("split_by", ["chronological", "random"])
 @pytest.mark.parametrize("fill", ["none", "linear", "mean", "forward-backward"])
-def test_nothing_in_the_test_data_changes_a_trained_model(files, quick, fill):
+def test_nothing_in_the_test_data_changes_a_trained_model(files, quick, fill, split_by):
     gaps = np.random.RandomState(0).rand(60, 7) < 0.1
     gaps[:, 0] = False
     holes = edited(files, lambda frame: frame.mask(gaps), "holes.csv")
 
+    held_out = np.r_[48:60] if split_by == "chronological" else splits.drawn(60, 0)["test"]
+
     def other_test(frame):
-        frame.iloc[48:, 1:] = np.random.RandomState(1).standard_normal((12, 6))
+        frame.iloc[held_out, 1:] = np.random.RandomState(1).standard_normal((12, 6))
         return frame
 
     frame = other_test(pd.read_csv(files / holes))
     frame.to_csv(files / "other.csv", index=False)
     models = []
     for name in (holes, "other.csv"):
-        data = load(files, name, fill=fill)
+        data = load(files, name, fill=fill, split_by=split_by, cap=(30, 5, 10))
         models.append(grcd.GRCD(data.graph, device="cpu", **quick).fit(data.train, data.val))
     one, other = (model.network.state_dict() for model in models)
     assert all((one[key] == other[key]).all() for key in one)
@@ -209,8 +213,18 @@ def test_validation_data_decide_which_update_is_kept_and_nothing_else(tiny, quic
     assert (models[0].reference.v == models[1].reference.v).all()
     assert np.array_equal(models[0].normalizer.mean, models[1].normalizer.mean)
     assert models[0].result["val"] != models[1].result["val"]
-    if models[0].result["best_update"] == models[1].result["best_update"]:
-        assert np.array_equal(models[0].sample(5), models[1].sample(5))
+    last = [json.loads((tmp_path / str(k) / "run.json").read_text())["result"]["updates"] for k in range(2)]
+    assert last == [60, 60]
+
+
+def test_with_one_validation_any_validation_data_leave_the_same_model(tiny, quick):
+    once = {**quick, "validate_every": quick["max_updates"]}  # the only update that can be kept is the last
+    one, other = (
+        grcd.GRCD(tiny.graph, device="cpu", **once).fit(tiny.train, val)
+        for val in (tiny.val, tiny.val[::-1] * 1.5 - 3.0)
+    )
+    assert one.result["val"] != other.result["val"]
+    assert np.array_equal(one.sample(5), other.sample(5))
 
 
 def test_how_the_data_and_the_graph_were_made_is_written_into_the_run(files, quick):
@@ -254,3 +268,154 @@ def test_infinite_readings_are_refused(files):
 
     with pytest.raises(grcd.InputError, match="infinite"):
         load(files, edited(files, infinite))
+
+
+# -- what a review found -----------------------------------------------------------------------------------------------
+
+
+def _edges(path, edges):
+    pd.DataFrame(edges, columns=["source", "target", "weight"]).to_csv(path, index=False)
+    return path
+
+
+def test_a_graph_whose_names_are_numbers_is_matched_by_name_all_the_same(tmp_path):
+    x = np.random.RandomState(0).standard_normal((30, 3))
+    write_signals(tmp_path / "x.csv", x, ("1", "2", "3"))
+    for edges in ([(0, 1, 1), (1, 2, 5)], [(1, 2, 5), (0, 1, 1)]):
+        with pytest.raises(grcd.InputError, match=r"1 missing \(0\), 1 unknown \(3\)"):
+            grcd.load_dataset(tmp_path / "x.csv", _edges(tmp_path / "g.csv", edges))
+
+
+def test_files_of_their_own_need_every_node_by_name(tmp_path, tiny):
+    np.save(tmp_path / "x.npy", tiny.train)
+    np.save(tmp_path / "g.npy", tiny.graph.weights.toarray())
+    write_signals(tmp_path / "val.csv", tiny.val, tiny.graph.node_ids)  # names that the other two lack
+    with pytest.raises(grcd.InputError, match=r"val\.csv with nodes that do not match"):
+        grcd.load_dataset(tmp_path / "x.npy", tmp_path / "g.npy", val=tmp_path / "val.csv")
+
+
+def test_common_nodes_in_files_of_their_own(files, tiny):
+    names = tiny.graph.node_ids
+    write_signals(files / "more.csv", np.c_[tiny.val, tiny.val[:, 0]], (*names, "extra"))
+    with pytest.warns(InputWarning, match=r"1 of the signals \(extra\): dropped"):
+        data = load(files, val=files / "more.csv", common=True)
+    assert np.array_equal(data.val, tiny.val)
+    write_signals(files / "less.csv", tiny.val[:, :-1], names[:-1])
+    with pytest.raises(grcd.InputError, match=rf"1 missing \({names[-1]}\)"):
+        load(files, val=files / "less.csv", common=True)
+
+
+def test_a_file_called_like_a_dataset_is_warned_of_like_any_other(files):
+    edited(files, _zeros, "metr-la.csv")
+    with pytest.warns(InputWarning, match="--missing 0"):
+        load(files, "metr-la.csv")
+
+
+def test_zeros_are_looked_for_after_other_markers_are_gone(files):
+    def marked(frame):
+        frame = _zeros(frame)
+        frame.iloc[40:44, 3] = -1.0
+        return frame
+
+    with pytest.warns(InputWarning, match=r"2\.8% of the readings are exactly 0"):  # 10 of 356
+        load(files, edited(files, marked), missing=-1)
+
+
+def test_an_export_says_how_it_was_made_and_so_does_a_run_on_it(files, quick):
+    np.savez(files / "directed.npz", adjacency=np.triu(np.load(files / "g.npz")["adjacency"]), node_ids=range(6))
+    names = [f"station {i}" for i in range(6)]
+    np.savez(files / "directed.npz", adjacency=np.triu(np.load(files / "g.npz")["adjacency"]), node_ids=names)
+    data = grcd.load_dataset(files / "x.csv", files / "directed.npz", symmetrize="max", unit="mph", fill="linear")
+    write_dataset(files / "d.npz", data)
+    again = grcd.load_dataset(files / "d.npz")
+    assert (again.graph.origin, again.graph.one_way, again.unit) == (data.graph.origin, 7, "mph")
+    assert again.facts["fill"] == "linear"
+    model = grcd.GRCD(again.graph, device="cpu", **quick).fit(again.train, again.val, about=again.facts)
+    assert model.unit == "mph"
+
+
+def test_times_of_another_kind_in_a_file_of_its_own(files, tiny):
+    np.savez(files / "val.npz", signals=tiny.val, node_ids=tiny.graph.node_ids, timestamps=np.arange(30.0))
+    with pytest.raises(grcd.InputError, match="times of another kind"):
+        load(files, val=files / "val.npz")
+    np.savez(files / "val.npz", signals=tiny.val, node_ids=tiny.graph.node_ids)
+    with pytest.warns(InputWarning, match="only one of .* has times: they are left out"):
+        assert load(files, val=files / "val.npz").times == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [("test_filled", np.zeros((3, 6), dtype=bool)), ("test_filled", np.zeros((40, 6))), ("val_times", np.arange(3))],
+)
+def test_an_export_whose_parts_do_not_fit_is_refused(tmp_path, tiny, name, array):
+    write_dataset(tmp_path / "d.npz", tiny)
+    with np.load(tmp_path / "d.npz") as file:
+        np.savez(tmp_path / "bad.npz", **dict(file), **{name: array})
+    with pytest.raises(grcd.InputError, match="export again"):
+        grcd.load_dataset(tmp_path / "bad.npz")
+
+
+def test_a_straight_line_is_one_in_time(tmp_path):
+    frame = pd.DataFrame({"time": [*range(19), 28], "a": np.arange(20.0), "b": np.arange(20.0) ** 2})
+    frame.loc[18, "a"] = np.nan  # a reading of 17 at time 17 and of 19 at time 28
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    W = [[0, 1], [1, 0]]
+    data = grcd.load_dataset(tmp_path / "x.csv", W, fill="linear")
+    assert data.test[2, 0] == pytest.approx(17 + 2 / 11)
+
+
+def test_one_number_is_a_list_of_one_and_none_is_none(files, tiny):
+    assert len(load(files, cap=10).train) == 10
+    assert load(files, missing=0).facts["markers"] == [0.0]
+    assert load(files, missing=[np.nan]).facts["markers"] == []
+    with pytest.raises(grcd.InputError, match="finite"):
+        load(files, missing=[np.inf])
+    with pytest.raises(grcd.InputError, match="split column and files"):
+        load(files, split_by="fold", val=files / "x.csv")
+    assert np.array_equal(grcd.load_dataset(files / "x.csv", tiny.graph).train, tiny.train[:42])
+
+
+def test_the_same_opened_files_give_the_same_dataset_twice(files):
+    from grcd.data.loading import opened
+
+    found = opened(files / edited(files, lambda frame: frame.iloc[:, [3, 6, 1, 0, 2, 5, 4]]), files / "g.npz")
+    assert np.array_equal(everything(found.dataset), everything(found.dataset))
+
+
+def test_arrays_and_frames_are_data_too(tiny):
+    frame = pd.DataFrame(tiny.train[::-1], columns=tiny.graph.node_ids).iloc[:, [2, 0, 1, 5, 4, 3]]
+    frame.index = pd.date_range("2024-01-01", periods=60, freq="h")[::-1]
+    for signals in (tiny.train, frame):
+        data = grcd.load_dataset(signals, tiny.graph)
+        assert np.array_equal(everything(data), tiny.train)
+    assert str(data.times["train"][0])[:13] == "2024-01-01T00"
+    for bad in (None, ["a", "b"], np.ones(3), np.ones((0, 6)), {"a": 1}):
+        with pytest.raises(grcd.InputError, match=r"one column a node|no file|dataset"):
+            grcd.load_dataset(bad, tiny.graph)
+
+
+def test_a_frame_finds_its_nodes_by_name_in_fit_and_evaluate(tiny, quick):
+    mixed = [2, 0, 1, 5, 4, 3]
+    train, val = (pd.DataFrame(part, columns=tiny.graph.node_ids).iloc[:, mixed] for part in (tiny.train, tiny.val))
+    one = grcd.GRCD(tiny.graph, device="cpu", **quick).fit(tiny.train, tiny.val)
+    other = grcd.GRCD(tiny.graph, device="cpu", **quick).fit(train, val)
+    x = one.sample(20)
+    assert np.array_equal(x, other.sample(20))
+    shuffled = pd.DataFrame(x, columns=tiny.graph.node_ids).iloc[:, mixed]
+    assert grcd.evaluate(shuffled, tiny) == grcd.evaluate(x, tiny)
+    with pytest.raises(grcd.InputError, match="1 nodes among them missing: station 5"):
+        one.fit(train.rename(columns={"station 5": "stranger"}), val)
+    W = pd.DataFrame(tiny.graph.weights.toarray(), index=tiny.graph.node_ids, columns=tiny.graph.node_ids)
+    assert grcd.Graph.from_adjacency(W).hash == tiny.graph.hash
+
+
+def test_nodes_can_be_dropped_on_both_sides(files, tiny):
+    write_signals(files / "val.csv", tiny.val, tiny.graph.node_ids)
+    data = load(files, drop=["station 1"], val=files / "val.csv")
+    kept = [0, 2, 3, 4, 5]
+    assert data.graph.node_ids == tuple(tiny.graph.node_ids[i] for i in kept)
+    assert np.array_equal(data.val, tiny.val[:, kept])
+    assert np.array_equal(data.graph.weights.toarray(), tiny.graph.weights.toarray()[np.ix_(kept, kept)])
+    assert "without station 1" in data.graph.origin
+    with pytest.raises(grcd.InputError, match="nowhere: station 9"):
+        load(files, drop=["station 9"])

@@ -73,7 +73,7 @@ def test_a_node_that_never_changes_is_refused_by_name(stuck):
     """Of a reading stuck at 0.1 the deviation is not zero but rounding: that must not pass for a signal."""
     x = signals(0, 1001)
     x[:, [1, 3]] = stuck
-    with pytest.raises(InputError, match=r"^got 2 nodes .* never change: east, west\nexpected .*\nto fix: drop those"):
+    with pytest.raises(InputError, match=r"^got 2 nodes .* never change: east, west\nexpected .*\nto fix: leave those"):
         Normalizer.fit(x, GRAPH)
 
 
@@ -172,7 +172,7 @@ def test_gaps_do_not_excuse_infinite_values(small_blocks):
         InputError, match=r"^got 3 infinite values in signals, the first in row 7, at nodes east, west\n"
     ):
         check_signals(x, GRAPH, gaps=True)
-    with pytest.raises(InputError, match=f"(?s)^got {np.isnan(x).sum() + 3} NaN or infinite values .*--fill"):
+    with pytest.raises(InputError, match=f"(?s)^got {np.isnan(x).sum() + 3} NaN or infinite values .*make them again"):
         check_signals(x, GRAPH)
 
 

@@ -317,6 +317,46 @@ def test_a_small_file_cannot_ask_for_much_memory(write):
     assert load(write(huge)) is None
 
 
+def _shared(kind, depth):
+    """As many leaves as 2^depth, in a file of a few hundred bytes."""
+    value = kind(["leaf"])
+    for _ in range(depth):
+        value = kind([value, value])
+    return value
+
+
+NAMELESS = [_shared(list, 60), _shared(tuple, 60), None, 1.5, True, 10**5000, WEIGHTS]
+
+
+@pytest.mark.parametrize("place", range(len(NAMELESS)))
+def test_names_are_text_or_whole_numbers(write, place):
+    kind = type(NAMELESS[place]).__name__
+    with pytest.raises(InputError, match=f"a {kind} as a sensor's name"):
+        adjacency(write(pickle.dumps(([*IDS[:2], NAMELESS[place]], INDEX, WEIGHTS), 2)))
+
+
+def test_whole_numbers_and_bytes_are_names(write):
+    names = [773869, b"767541", "717447"]
+    index = {name: place for place, name in enumerate(names)}
+    assert adjacency(write(pickle.dumps((names, index, WEIGHTS))))[0] == IDS
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"(%sI0\nd.",  # DICT
+        b"}%sI0\ns.",  # SETITEM
+        b"}(%sI0\nu.",  # SETITEMS
+        b"cnumpy\ndtype\n(%sI0\nI1\ntR.",
+        b"c_codecs\nencode\n(S'a'\n%stR.",
+    ],
+)
+def test_what_is_shared_is_neither_hashed_nor_spelt_out(write, data):
+    nested = b"(t" + b"p0\ng0\n\x86" * 60  # 2^60 leaves: their hash would not be done today
+    with pytest.raises(InputError, match=r"a tuple as a key|no known type|without a name"):
+        load(write(b"\x80\x02" + data.replace(b"%s", nested)))
+
+
 def test_a_file_that_is_not_there_says_so(tmp_path):
     with pytest.raises(InputError, match=r"absent\.pkl"):
         load(tmp_path / "absent.pkl")

@@ -121,3 +121,19 @@ def test_data_are_looked_for_where_the_user_says_first(tmp_path, monkeypatch):
     assert recipes.find(("molene.npz",), "molene", named) == variable
     (named / "molene.npz").touch()
     assert recipes.find(("molene.npz",), "molene", named) == named
+
+
+@present
+def test_other_numbers_under_the_right_names_are_refused(tmp_path):
+    with np.load(os.path.join(os.environ["GRCD_DATA"], "molene.npz")) as file:
+        arrays = dict(file)
+    arrays["signals"] = arrays["signals"] + 0.01
+    np.savez(tmp_path / "molene.npz", **arrays)
+    with pytest.raises(grcd.InputError, match="not as published"):
+        grcd.load_dataset("molene", data_dir=tmp_path)
+
+
+@present
+def test_a_recipe_is_only_defaults():
+    data = grcd.load_dataset("metr-la", missing=(), cap=())
+    assert (len(data.train), data.facts["markers"], (data.train == 0).mean() > 0.05) == (23_990, [], True)

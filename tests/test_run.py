@@ -264,6 +264,15 @@ def test_a_folder_that_is_no_run_is_refused_and_left_alone(fit, tmp_path, force)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("thesis.tex", "years of work")]
 
 
+def test_a_name_that_is_too_long_is_refused(fit, tmp_path):
+    path = tmp_path / ("x" * 300)
+    with pytest.raises(grcd.InputError, match="File name too long"):
+        fit(path)
+    with pytest.raises(grcd.InputError, match="not a run folder"):
+        grcd.load(path)
+    assert not run.is_finished(path)
+
+
 def test_an_empty_folder_is_taken(fit, tmp_path):
     (tmp_path / "empty").mkdir()
     fit(tmp_path / "empty", max_updates=20)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import grcd
+from grcd.data import signals, times
 from grcd.data.signals import READERS, Table, read_signals
 from grcd.data.writing import write_signals
 
@@ -151,8 +152,152 @@ def test_streaming_in_blocks_changes_nothing(tmp_path, monkeypatch, block):
         np.testing.assert_array_equal(read_signals(tmp_path / f"{name}.npy").values, array)
 
 
+def test_every_float64_comes_out_of_a_csv_file_to_the_bit(tmp_path, recwarn):
+    bits = np.random.default_rng(0).integers(0, 2**64, 11_000, dtype=np.uint64).view(np.float64)
+    x = bits[np.isfinite(bits)][:10_000].reshape(-1, 2)
+    (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{a!r},{b!r}\n" for a, b in x.tolist()))
+    np.testing.assert_array_equal(read_signals(tmp_path / "x.csv").values.view(np.int64), x.view(np.int64))
+    assert not recwarn.list  # nothing of pandas that is going away
+
+
+def test_whole_numbers_of_any_size_are_readings(tmp_path):
+    (tmp_path / "x.csv").write_text(f"a,b,c\n{10**30},{2**64 - 1},1\n2,-5,2\n,,3\n")
+    table = read_signals(tmp_path / "x.csv")
+    np.testing.assert_array_equal(table.values, [[1e30, 2.0**64, 1], [2, -5, 2], [np.nan, np.nan, 3]])
+    assert (table.node_ids, table.times) == (("a", "b", "c"), None)
+
+
+# -- times and names -------------------------------------------------------------------------------------------------
+
+UTC = ["2024-01-02T00:00Z", "2024-01-02 01:00+00", "2024-01-02 02:00:00 +0000", "2024-01-02T03:00:00-00:00"]
+ZONES = ["+01", "+0100", "+01:00", " +01", " +0100", " +01:00", "Z", " Z", "", "-02"]
+
+
+def test_every_spelling_of_utc_is_one_zone():
+    expected = np.datetime64("2024-01-02") + np.arange(4) * np.timedelta64(1, "h")
+    np.testing.assert_array_equal(times.parsed(UTC, "x"), expected)
+    np.testing.assert_array_equal(times.parsed(["2024-01-02", "2024-01-03 04:00"], "x")[0], expected[0])
+
+
+@pytest.mark.parametrize("clock", ["2024-01-02T{}:00:00", "2024-01-02 {}:00", "20240102T{}00"])
+@pytest.mark.parametrize("one", ZONES)
+@pytest.mark.parametrize("other", ZONES)
+def test_zones_are_the_same_or_refused_however_they_are_written(clock, one, other):
+    hours = {"": None, "Z": 0, "-02": -2}
+    here, there = (hours.get(zone.strip(), 1) for zone in (one, other))
+    cells = [clock.format("03") + one, clock.format("04") + other]
+    if here != there:
+        with pytest.raises(grcd.InputError, match="several offsets"):
+            times.parsed(cells, "x")
+    else:
+        first = np.datetime64("2024-01-02T03:00") - np.timedelta64(here or 0, "h")
+        np.testing.assert_array_equal(times.parsed(cells, "x"), [first, first + np.timedelta64(1, "h")])
+
+
+@pytest.mark.parametrize(
+    "cell", ["now", "today", " Now", "NaT", "-2024-01-01", "inf", "\u0662\u0660\u0662\u0664-01-01"]
+)
+def test_only_what_begins_with_a_digit_is_a_time(cell):
+    with pytest.raises(grcd.InputError, match=f"{cell.strip()!r} as time in row 2"):
+        times.parsed(["2024-01-01", cell], "x")
+
+
+NANOSECONDS = 1_704_067_200_000_000_000 + np.arange(4)
+
+
+@pytest.mark.parametrize(
+    "stamps", [NANOSECONDS, NANOSECONDS.astype(np.uint64), NANOSECONDS.astype(str), NANOSECONDS.astype("S")]
+)
+def test_nanoseconds_keep_their_digits(tmp_path, stamps):
+    np.savez(tmp_path / "x.npz", signals=np.eye(4), timestamps=stamps[::-1])
+    table = read_signals(tmp_path / "x.npz")
+    np.testing.assert_array_equal(table.times, NANOSECONDS)
+    np.testing.assert_array_equal(table.values, np.eye(4)[::-1])
+
+
+def test_names_and_unit_may_be_bytes(tmp_path):
+    for unit in (b"mph", "mph", np.array(["mph"]), np.array([b"mph"])):
+        np.savez(tmp_path / "x.npz", signals=VALUES, node_ids=np.char.encode(NAMES), unit=unit, fold=[b"train"] * 3)
+        table = read_signals(tmp_path / "x.npz", "fold")
+        assert (table.node_ids, table.unit, list(table.labels)) == (NAMES, "mph", ["train"] * 3)
+
+
+def test_netcdf_names_may_be_bytes_and_what_has_no_coordinate_has_no_names(tmp_path):
+    import xarray
+
+    array = xarray.DataArray(VALUES, dims=("time", "node"), attrs={"units": b"mph"})
+    array.to_dataset(name="signals").to_netcdf(tmp_path / "bare.nc", engine="scipy")
+    table = read_signals(tmp_path / "bare.nc")
+    assert (table.node_ids, table.times, table.unit) == (None, None, "mph")
+    named = array.assign_coords(node=np.char.encode(NAMES))
+    named.to_dataset(name="signals").to_netcdf(tmp_path / "named.nc", engine="scipy")
+    assert read_signals(tmp_path / "named.nc").node_ids == NAMES
+
+
+def test_a_netcdf_4_file_without_an_engine_names_the_package(tmp_path, monkeypatch):
+    import h5py
+
+    monkeypatch.setattr(signals, "ENGINES", ("no_such_engine", "nor_this_one"))
+    with h5py.File(tmp_path / "x.nc", "w") as file:
+        file["signals"] = VALUES
+    monkeypatch.setattr("xarray.open_dataset", lambda path: (_ for _ in ()).throw(ValueError("no engine")))
+    with pytest.raises(grcd.InputError, match="pip install no_such_engine"):
+        read_signals(tmp_path / "x.nc")
+
+
+# -- parquet ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        TIMES.astype("datetime64[s]").astype(str),
+        pd.DatetimeIndex(TIMES, name="when"),
+        pd.DatetimeIndex(TIMES).tz_localize("UTC"),
+    ],
+    ids=["text", "named", "zone"],
+)
+def test_a_parquet_index_of_times_is_the_time(tmp_path, index):
+    frame().set_index(index).to_parquet(tmp_path / "x.parquet")
+    table = read_signals(tmp_path / "x.parquet")
+    same(table)
+    assert table.notes == ()
+
+
+def test_a_parquet_index_of_anything_else_is_left_out_with_a_note(tmp_path):
+    frame().set_index(pd.Index(["x", "y", "z"], name="run")).to_parquet(tmp_path / "x.parquet")
+    table = read_signals(tmp_path / "x.parquet")
+    same(table, times=False)
+    assert table.notes == ("the index 'run' of x.parquet is no time: left out",)
+
+
+@pytest.mark.parametrize("cells", [TIMES, TIMES.astype("datetime64[s]").astype(str)], ids=["dates", "text"])
+def test_a_first_parquet_column_of_times_is_taken_and_named(tmp_path, cells):
+    frame().assign(born=cells)[["born", *NAMES]].to_parquet(tmp_path / "x.parquet")
+    table = read_signals(tmp_path / "x.parquet")
+    same(table)
+    assert table.notes == ("column 'born' of x.parquet is taken as the time",)
+
+
+@pytest.mark.parametrize("ids", [[7, 8, 7, 8], [7.0, 8.0, 7.0, 8.0], pd.Categorical(["7", "8", "7", "8"])])
+def test_whole_numbers_name_parquet_nodes_without_a_point(tmp_path, ids):
+    long = pd.DataFrame({"time": [1, 1, 2, 2], "node": ids, "value": [1.0, 2.0, 3.0, 4.0]})
+    long.iloc[[3, 0, 1, 2]].to_parquet(tmp_path / "x.parquet")  # with an index of its own
+    table = read_signals(tmp_path / "x.parquet")
+    assert sorted(table.node_ids) == ["7", "8"]
+    assert table.values[:, table.node_ids.index("7")].tolist() == [1, 3]
+
+
 def _text(text):
     return lambda path: path.write_text(text)
+
+
+def _frame(**columns):
+    return lambda path: pd.DataFrame(columns).to_parquet(path)
+
+
+def _npz(**arrays):
+    return lambda path: np.savez(path, signals=np.ones((4, 2)), **arrays)
 
 
 def _bytes(data):
@@ -195,6 +340,31 @@ BAD = {
     "long, twice": ("x.csv", _text("time,node,value\n1,a,1\n2,a,1\n1,a,3\n"), "node 'a' twice .* row 3"),
     "long, no node": ("x.csv", _text("time,node,value\n1,a,1\n1,,3\n"), "no 'node' in row 2"),
     "long, text": ("x.csv", _text("time,node,value\n1,a,1\n1,b,x\n"), "'x' in row 2, column 'value'"),
+    "long, and more": (
+        "x.csv",
+        _text("time,node,value,flag\n1,a,1,0\n"),
+        "'flag'\nexpected .*exactly time, node and value",
+    ),
+    "clock": ("x.csv", _text("time,a,b\nnow,1,2\n2024-01-01,3,4\n"), "'now' as time in row 1"),
+    "parquet, no node": ("x.parquet", _frame(time=[1, 1], node=["a", None], value=[1.0, 2]), "no 'node' in row 2"),
+    "parquet, no id": ("x.parquet", _frame(time=[1, 1], node=[7, None], value=[1.0, 2]), "no 'node' in row 2"),
+    "parquet, halves": ("x.parquet", _frame(time=[1, 1], node=[1.5, 2], value=[1.0, 2]), "'node' of shape .* float64"),
+    "parquet, no category": (
+        "x.parquet",
+        _frame(time=[1, 1, 1], node=pd.Categorical(["a", None, "b"]), value=[1.0, 2, 3]),
+        "no 'node' in row 2",
+    ),
+    "parquet, no time": ("x.parquet", _frame(time=[5, 6, None], a=[1.0, 2, 3]), "'nan' as time in row 3"),
+    "parquet, two dates": ("x.parquet", _frame(a=[1.0], born=TIMES[:1]), "'born' .*holds timestamps"),
+    "parquet, more": ("x.parquet", _frame(time=[1], sensor=["a"], reading=[1.0], flag=[0]), "exactly time, node"),
+    "npz fields": ("x.npz", _npz(timestamps=np.zeros(4, [("a", int)])), "times of type"),
+    "npz complex": ("x.npz", _npz(timestamps=np.arange(4) * 1j), "times of type complex128"),
+    "npz truths": ("x.npz", _npz(timestamps=np.ones(4, bool)), "times of type bool"),
+    "npz no time": ("x.npz", _npz(timestamps=[1.0, 2.0, np.nan, 3.0]), "'nan' as time in row 3"),
+    "npz no date": ("x.npz", _npz(timestamps=np.array(["2024", "NaT", "2025", "2026"], "M8[s]")), "'NaT' as .* row 2"),
+    "npz latin": ("x.npz", _npz(node_ids=[b"\xe9", b"a"]), "node names of shape"),
+    "npz units": ("x.npz", _npz(unit=["mph", "km"]), "2 units"),
+    "long name": ("long" * 100 + ".csv", lambda p: None, "no file"),
     "no signals": ("x.npz", lambda p: np.savez(p, other=np.ones(3)), "an array `signals`"),
     "npz cut": ("x.npz", _truncated(lambda p: np.savez(p, signals=np.ones((100, 3))), 200), "cannot be read"),
     "npz objects": ("x.npz", lambda p: np.savez(p, signals=np.array([[{}]], dtype=object)), "Python objects"),
@@ -275,7 +445,14 @@ def test_a_damaged_file_is_a_table_or_an_error(tmp_path_factory, name, data):
     check_table(path)
 
 
-def test_each_reader_has_its_example():
-    from grcd.data import signals
+def test_a_long_table_of_hardly_anything_is_refused_before_it_is_made_wide(tmp_path, monkeypatch):
+    path = tmp_path / "x.csv"
+    path.write_text("time,node,value\n" + "".join(f"{i},n{i},1\n" for i in range(500)))
+    assert read_signals(path).values.shape == (500, 500)
+    monkeypatch.setattr(signals, "SPARSE", 1000)
+    with pytest.raises(grcd.InputError, match=r"500 times and 500 nodes, but only 500 rows .* most would be gaps"):
+        read_signals(path)
 
+
+def test_each_reader_has_its_example():
     assert all(ending in signals.__doc__ for ending in READERS)

@@ -234,7 +234,8 @@ def _last_row(body):
 
 DAMAGE = {
     "a digit": (COLUMN.format("717447"), _digit, "speeds in metr_la_speed"),
-    "a row less": (COLUMN.format("717447"), _last_row, "times are not those of the other files"),
+    "a row less": (COLUMN.format("717447"), _last_row, "times are not those of"),
+    "a row less in the first": (COLUMN.format("773869"), _last_row, "times are not those of"),
     "another time": (COLUMN.format("717447"), lambda b: b.replace(b"00:05:00", b"00:06:00"), "times are not those"),
     "no time": (COLUMN.format("773869"), lambda b: b.replace(b"2012-03-01 00:05:00", b"later"), "cannot be used"),
     "no number": (
@@ -268,12 +269,16 @@ def test_a_damaged_download_is_refused_removed_and_brought_again(metr_la, small,
     assert message in str(caught.value)
     assert "nothing was written" in str(caught.value)
     assert "have been removed" in str(caught.value)
-    assert contents(folder) == []
+    came, left = set(asked(metr_la)), set(contents(folder / "metr-la.parts"))
+    # The one that is known to be at fault; where times disagree, both.
+    other = COLUMN.format("773869" if file != COLUMN.format("773869") else "767541")
+    faulty = {file, other} if "times are not those" in message else {file}
+    assert left == (set() if message.endswith(("speed", "graph")) else came - faulty)
     metr_la.files[path] = whole
     metr_la.asked.clear()
     get("metr-la", folder, mirror=metr_la.url)
     assert_same(folder, small)
-    assert asked(metr_la) == Counter(path.rpartition("/")[2] for path in metr_la.files)  # all afresh
+    assert asked(metr_la) == Counter({path.rpartition("/")[2] for path in metr_la.files} - left)
 
 
 def test_damaged_given_files_are_left_where_they_are(metr_la, small, folder, tmp_path):
@@ -310,7 +315,7 @@ def test_an_h5_file_with_other_data_is_refused(metr_la, small, folder, tmp_path,
     save_h5(tmp_path / H5, speed["values"][speed["codes"]][:rows], change.get("ids", speed["sensor_ids"]), times)
     with pytest.raises(InputError, match=message):
         get("metr-la", folder, [tmp_path / H5], metr_la.url)
-    assert contents(folder) == []
+    assert contents(folder) == (["metr-la.parts"] if "sensors" in message else [])  # the h5 file alone is at fault
 
 
 def test_without_a_network_what_came_is_kept_and_the_rest_is_listed(metr_la, small, folder):
@@ -378,6 +383,7 @@ def test_given_files_are_recognised_by_name_or_refused(small, folder, tmp_path):
         "absent.pkl": "not there",
         "speeds.h5": r"is no file of metr-la.*\n.*metr-la\.h5, adj_mx\.pkl, .*<sensor number>\.csv",
         "empty": "holds no file of metr-la",
+        "long" * 100: "not there",
     }.items():
         with pytest.raises(InputError, match=message):
             get("metr-la", folder, [tmp_path / path], NOWHERE)

@@ -46,5 +46,5 @@ def test_labels_name_the_split():
 
 
 def test_caps_are_evenly_spaced():
-    assert splits.spaced(10, 4).tolist() == [0, 3, 6, 9]
-    assert splits.spaced(11, 4).tolist() == [0, 3, 6, 10]  # linspace 0, 3.33, 6.67, 10, truncated
+    assert splits.evenly(10, 4).tolist() == [0, 3, 6, 9]
+    assert splits.evenly(11, 4).tolist() == [0, 3, 6, 10]  # linspace 0, 3.33, 6.67, 10, truncated

@@ -17,7 +17,11 @@ from .errors import InputError
 def whole(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path to write to; on success it becomes ``path``, on failure nothing is left of it."""
     path = Path(path)
-    handle, name = tempfile.mkstemp(dir=make_folder(path.parent), prefix=f".{path.name}.", suffix=path.suffix)
+    folder = make_folder(path.parent)
+    try:
+        handle, name = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.", suffix=path.suffix)
+    except OSError as error:  # a name that is too long
+        raise _refused(path, error) from error
     os.close(handle)
     temporary = Path(name)
     try:
@@ -62,7 +66,7 @@ def make_folder(path: str | Path) -> Path:
 
 def refuse_existing(path: str | Path, force: bool) -> None:
     """Before any work is done for it: an output that exists is only replaced on request."""
-    if Path(path).exists() and not force:
+    if os.path.exists(path) and not force:  # Path.exists raises on a name that is too long
         raise InputError(f"an output that exists already: {path}", "a new path", "choose another, or add --force")
 
 
@@ -70,7 +74,7 @@ def _refused(path: Path, error: OSError) -> InputError:
     return InputError(
         f"{error.strerror or error} while writing {path}",
         "a folder that can be written and has room",
-        "free some space, or choose another place with --out",
+        "free some space, or choose another place",
     )
 
 

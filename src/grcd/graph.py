@@ -86,6 +86,7 @@ class Graph:
     origin: str = "adjacency as given"  # how the graph was made; written into every run
     one_way: int = 0  # pairs that had a weight in one direction only
     one_way_share: float = 0.0  # of the weight between nodes
+    named: bool = True  # False where nobody gave names and "0", "1", ... stand in
 
     @classmethod
     def from_adjacency(
@@ -100,6 +101,8 @@ class Graph:
 
         ``symmetrize`` is None (the matrix has to be symmetric already), "half-sum" ``(W + W^T)/2`` or "max".
         """
+        if node_ids is None:  # a data frame brings its names
+            node_ids = getattr(adjacency, "columns", None)
         W = _checked_weights(adjacency)
         ids = checked_ids(node_ids, W.shape[0])
         if symmetrize is None:
@@ -112,7 +115,7 @@ class Graph:
         one_way = _one_way(W)
         W = _without_loops(SYMMETRIZERS[symmetrize](W))
         coords = None if coords is None else checked_positions(coords, len(ids))
-        return cls(W, ids, coords, origin, *one_way)
+        return cls(W, ids, coords, origin, *one_way, node_ids is not None)
 
     @classmethod
     def from_edges(
@@ -264,10 +267,12 @@ def _one_way(W: sp.csr_array) -> tuple[int, float]:
 
 
 def _refuse_asymmetric(W: sp.csr_array, ids: tuple[str, ...]) -> None:
-    gap = abs(W - W.T)
-    largest = gap.max() if gap.nnz else 0.0
-    if largest > 1e-8 * (W.max() if W.nnz else 0.0):
-        i, j = divmod(int(gap.tocoo().toarray().argmax()), W.shape[1])
+    gap = sp.csr_array(abs(W - W.T))
+    gap.sort_indices()  # of equal gaps the first is named
+    gap = gap.tocoo()
+    if gap.nnz and gap.data.max() > 1e-8 * W.max():
+        largest = gap.data.argmax()
+        i, j = gap.row[largest], gap.col[largest]
         raise InputError(
             f"asymmetric weights: W[{ids[i]}, {ids[j]}] = {W[i, j]:g} but W[{ids[j]}, {ids[i]}] = {W[j, i]:g}",
             "the same weight both ways",

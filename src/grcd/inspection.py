@@ -9,7 +9,8 @@ five settings have between 0.8 and 7.2 at kappa 2; a kappa is suggested that kee
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import math
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,45 +30,51 @@ LAPTOP = {"width": 32, "lr": 5e-3, "max_updates": 6000}  # a network that two co
 
 @dataclass(frozen=True)
 class Inspection:
-    """Facts by section, and warnings as pairs: what is wrong, what to do."""
+    """Facts by section; what keeps the data from training, and what is worth knowing: what it is, what to do."""
 
     name: str
     signals: dict
-    graph: dict = field(default_factory=dict)
-    method: dict = field(default_factory=dict)
-    warnings: list[tuple[str, str]] = field(default_factory=list)
+    graph: dict
+    method: dict
+    problems: list[tuple[str, str]]
+    warnings: list[tuple[str, str]]
+
+    @property
+    def ready(self) -> bool:
+        """Whether a model can be trained on these data as they are."""
+        return not self.problems
 
     def to_dict(self) -> dict:
-        return asdict(self) | {"warnings": [{"warning": what, "remedy": do} for what, do in self.warnings]}
+        listed = {
+            key: [{key[:-1]: what, "remedy": do} for what, do in getattr(self, key)] for key in ("problems", "warnings")
+        }
+        return {"ready": self.ready, **asdict(self), **listed}
 
     def __str__(self) -> str:
-        lines = [f"{self.name}: do these data suit the method?"]
+        verdict = "ready to train" if self.ready else "cannot be trained on yet, see x below"
+        lines = [f"{self.name}: {verdict}"]
         for title, text in (*_signal_lines(self.signals), *_graph_lines(self.graph), *_method_lines(self.method)):
             lines.append(f"  {title:<12}{text}")
-        lines += [f"  ! {what}" + (f"\n    -> {do}" if do else "") for what, do in self.warnings]
-        return "\n".join(lines if self.warnings else [*lines, "  nothing to warn of"])
+        for mark, pairs in (("x", self.problems), ("!", self.warnings)):
+            lines += [f"  {mark} {what}\n    -> {do}" for what, do in pairs]
+        return "\n".join(lines)
 
 
-def inspect(source: str | Path, graph=None, picture: str | Path | None = None, **options) -> Inspection:
+def inspect(source, graph=None, picture: str | Path | None = None, **options) -> Inspection:
     """Look at a dataset by name or from files; ``options`` as for ``load_dataset``. No graph: at signals only."""
-    said: list[tuple[str, str]] = []
-    found = _opened(source, graph, options, said)
-    signals = _signals(found, said)
+    problems, said = [], []
+    found = _opened(source, graph, options, problems)
+    signals, graph_facts, method = _signals(found, problems), {}, {}
     if found.graph is None:
-        said.append(("no graph was given", "name its file with --graph to see the rest"))
-        return Inspection(found.name, signals, warnings=said)
-    try:
-        data = found.dataset()
-    except InputError as error:
-        said.append((error.got, error.do))
-        return Inspection(found.name, signals, _graph(found.graph, said), warnings=said)
-    said += [(note, "") for note in data.notes if (note, "") not in said]
-    result = Inspection(found.name, signals, _graph(data.graph, said), _method(data, said), said)
-    if picture is not None:
+        problems.append(("no graph was given", "name its file with --graph"))
+    else:
+        graph_facts = _graph(found.graph, said)
+        method = _method(found, problems, said)
+    if picture is not None and "snr_at_kappa_2" in method:
         from .pictures import inspected
 
-        inspected(picture, data)
-    return result
+        inspected(picture, found.dataset)
+    return Inspection(found.name, signals, graph_facts, method, problems, said)
 
 
 def _opened(source: str | Path, graph, options: dict, said: list) -> Opened:
@@ -85,20 +92,26 @@ def _opened(source: str | Path, graph, options: dict, said: list) -> Opened:
         return found
 
 
+def _note(note: str) -> tuple[str, str]:
+    """What was found and what to do about it, where the note says both."""
+    what, colon, do = note.partition(": ")
+    return (what, do) if colon else (note, "nothing, if that is right")
+
+
 def _signals(found: Opened, said: list) -> dict:
     table, values = found.table, found.table.values
-    gaps.mark(values, found.given.missing)  # again when the dataset is made, which changes nothing
+    gaps.mark(values, found.given.missing or ())  # again when the dataset is made, which changes nothing
     ids = table.node_ids or tuple(str(place) for place in range(values.shape[1]))
     absent, low, high = gaps.missing(values), *_ranges(values)
     worst = [i for i in np.argsort(-absent, kind="stable")[:3] if absent[i]]
     still = [ids[i] for i in np.flatnonzero(~(high > low) & (absent < len(values)))]
     if still:
-        said.append(
-            (f"{len(still)} nodes never change: {some(still)}", "drop them from the signals and from the graph")
-        )
+        said.append((f"{len(still)} nodes never change: {some(still)}", "leave those nodes out (--drop NAME)"))
     never = [ids[i] for i in np.flatnonzero(absent == len(values))]
     if never:
-        said.append((f"{len(never)} nodes have no reading at all: {some(never)}", "drop them, or use --common"))
+        said.append(
+            (f"{len(never)} nodes have no reading at all: {some(never)}", "leave those nodes out (--drop NAME)")
+        )
     return {
         "samples": len(values),
         "nodes": values.shape[1],
@@ -122,6 +135,11 @@ def _ranges(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # (nodes,) ea
 
 
 def _graph(graph: Graph, said: list) -> dict:
+    if graph.pairs == len(graph) * (len(graph) - 1) // 2 and len(graph) > 5:
+        do = "if it holds distances, list them as from,to,distance: far nodes must have small weights"
+        said.append(("every node is linked with every other", do))
+    if graph.components > 1 + int((graph.degree == 0).sum()):
+        said.append((f"the graph falls into {graph.components} parts", "fine if true; else add edges, or --neighbours"))
     isolated = [graph.node_ids[i] for i in np.flatnonzero(graph.degree == 0)]
     if graph.pairs == 0:
         said.append(("the graph has no edges", "check how it was made; positions give one with --neighbours"))
@@ -146,30 +164,32 @@ def _graph(graph: Graph, said: list) -> dict:
     }
 
 
-def _method(data: Dataset, said: list) -> dict:
-    facts = {"split": [len(data.train), len(data.val), len(data.test)]}
+def _method(found: Opened, problems: list, said: list) -> dict:
+    try:
+        data = found.dataset
+        facts, z = {"split": [len(data.train), len(data.val), len(data.test)]}, data.normalizer.apply(data.train)
+    except InputError as error:
+        if not any(error.do == do for _, do in problems):  # said before, in other words
+            problems.append((error.got, error.do))
+        return {}
+    said += [_note(note) for note in data.notes]
     if len(data.train) < FEW:
         what = f"{len(data.train)} training signals"
         said.append((what, f"{FEW} or more are better; with few, trust the Gaussian controls as much as the network"))
-    try:
-        z = data.normalizer.apply(data.train)
-    except InputError as error:
-        said.append((error.got, error.do))
-        return facts
     covariance = ledoit_wolf(z)
     reference = spectral(covariance, data.graph.spectrum)
     v = reference.v.numpy()
-    snr, kappa = reference.energy_snr(KAPPA), max(KAPPA, reference.q_for_snr(LARGEST_SNR))
+    snr, kappa = reference.energy_snr(KAPPA), max(KAPPA, math.ceil(100 * reference.q_for_snr(LARGEST_SNR)) / 100)
     if kappa > KAPPA:
         what = f"at kappa 2 the reference SNR is {snr:.1f}, beyond the paper's settings"
-        said.append((what, f"train with --set kappa={kappa:.2g}"))
+        said.append((what, f"train with --set kappa={kappa:g}"))
     low = np.argsort(data.graph.spectrum.lam, kind="stable")[: max(1, len(v) // 10)]
     return facts | {
         "modes_sharing_energy": float(v.sum() ** 2 / (v**2).sum()),
         "energy_in_lowest_tenth": float(v[low].sum() / v.sum()),
         "covariance_off_the_modes": off_diagonal_energy(covariance, reference),
         "snr_at_kappa_2": snr,
-        "kappa_suggested": round(kappa, 2),
+        "kappa_suggested": kappa,
         "kappa_for_snr_0.01": reference.q_for_snr(0.01),
         **_times(data),
     }

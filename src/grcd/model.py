@@ -17,6 +17,7 @@ from . import methods, score, solvers
 from .backbone import DenoiserGNN
 from .config import Config
 from .data.dataset import fingerprint
+from .data.splits import evenly
 from .errors import InputError, unknown
 from .graph import Graph
 from .normalizer import Normalizer, blocks, check_signals
@@ -25,7 +26,7 @@ from .progress import bar
 from .reference import Gaussian, ledoit_wolf, scalar, spectral
 from .run import Run, read
 from .streams import Stream
-from .training import evenly, timed, train
+from .training import VALIDATION_MOST, timed, train
 
 BATCH_ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 25}  # activations (signals x nodes x width) sampled at a time
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -78,7 +79,8 @@ class GRCD:
         if folder is not None and folder.finished:
             return self._restored(folder.path, *read(folder.path))
         validating, _ = _observed(x_val, "validation signals")
-        z_train, z_val = normalizer.apply(x_train, used), normalizer.apply(x_val, validating[evenly(len(validating))])
+        validating = validating[evenly(len(validating), VALIDATION_MOST)]
+        z_train, z_val = normalizer.apply(x_train, used), normalizer.apply(x_val, validating)
         v = spectral(ledoit_wolf(z_train, self.config.eps_ref), self.graph.spectrum).v
         reference = Gaussian(v.to(self.device), self.process.U)
         outcome = self._trained(reference, z_train, z_val, folder)

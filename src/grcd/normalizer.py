@@ -86,7 +86,7 @@ def _refuse_nodes(which: np.ndarray, graph: Graph, what: str, expected: str) -> 
         raise InputError(
             f"{len(names)} nodes {what}: {some(names)}",
             expected,
-            "drop those nodes from the signals and from the graph",
+            "leave those nodes out (--drop NAME)",
         )
 
 
@@ -98,10 +98,12 @@ def check_signals(
     float32 and float64 arrays come back as they are, without a copy; anything else as float64. With ``gaps`` entries
     may be missing (NaN).
     """
+    signals = _by_name(signals, graph, what)
     try:
         x = np.asarray(signals)
         if x.dtype not in (np.float32, np.float64):
             x = x.astype(np.float64)
+        x = np.ascontiguousarray(x)  # so that sums do not depend on how the file was laid out
     except (TypeError, ValueError):
         raise InputError(
             f"{what} that are not all numbers", "an array (samples, nodes) of numbers", "remove text and ragged rows"
@@ -121,6 +123,22 @@ def check_signals(
     return x
 
 
+def _by_name(signals, graph: Graph, what: str):
+    """A data frame's columns in the graph's order, where both have names."""
+    columns = getattr(signals, "columns", None)
+    if columns is None or not graph.named:
+        return signals
+    absent = [name for name in graph.node_ids if name not in {str(column) for column in columns}]
+    if absent or len(columns) != len(graph):
+        raise InputError(
+            f"{what} with {len(columns)} columns, {len(absent)} nodes among them missing: {some(absent)}",
+            f"the graph's {len(graph)} node names",
+            "rename or drop columns; times go into the index",
+        )
+    place = {str(column): i for i, column in enumerate(columns)}
+    return signals.iloc[:, [place[name] for name in graph.node_ids]]
+
+
 def _refuse_values(x: np.ndarray, graph: Graph, what: str, gaps: bool) -> None:
     count, row, nodes = 0, None, np.zeros(x.shape[1], dtype=bool)
     for rows in blocks(*x.shape):
@@ -134,5 +152,5 @@ def _refuse_values(x: np.ndarray, graph: Graph, what: str, gaps: bool) -> None:
             f"{count} {'' if gaps else 'NaN or '}infinite values in {what}, the first in row {row}, "
             f"at nodes {some(names)}",
             "finite numbers, or NaN where nothing was observed" if gaps else "finite numbers",
-            "correct or drop those values" if gaps else "fill or drop the gaps first; on the command line with --fill",
+            "correct or drop those values" if gaps else "signals to be scored have no gaps: make them again",
         )

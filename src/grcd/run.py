@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import platform
 import shutil
 from pathlib import Path
@@ -36,14 +37,14 @@ class Run:
 
     def __init__(self, path: str | Path, manifest: dict, force: bool = False):
         self.path = Path(path)
-        found = (self.path / MANIFEST).exists()
+        found = os.path.exists(self.path / MANIFEST)
         if found and force:
             _clear(self.path)
         elif found:
             self.manifest = read_manifest(self.path)
             self._refuse_another(manifest)
             return  # to go on where it was
-        elif self.path.exists() and (not self.path.is_dir() or any(not _temporary(p) for p in self.path.iterdir())):
+        elif os.path.exists(self.path) and not _is_free(self.path):
             raise InputError(
                 f"{self.path}, which exists and is no run", "a new folder or a run", "choose another --out"
             )
@@ -82,7 +83,7 @@ class Run:
     def resume(self, state: State) -> None:
         """Restore the last checkpoint, if there is one, and cut the log back to it."""
         update = 0
-        if (self.path / CHECKPOINT).exists():
+        if os.path.exists(self.path / CHECKPOINT):
             tensors, scalars = read_tensors(self.path / CHECKPOINT, set(state.tensors()))
             state.restore(tensors)
             update = state.update = scalars["update"]
@@ -110,12 +111,12 @@ def read(path: str | Path) -> tuple[dict, dict[str, Tensor]]:
 
 
 def is_finished(path: Path) -> bool:
-    return (path / MANIFEST).exists() and read_manifest(path)["status"] == "finished"
+    return os.path.exists(path / MANIFEST) and read_manifest(path)["status"] == "finished"
 
 
 def read_manifest(path: Path) -> dict:
-    if not (path / MANIFEST).is_file():
-        near = sorted(str(p.parent) for p in path.parent.glob(f"*/{MANIFEST}")) if path.parent.is_dir() else []
+    if not os.path.isfile(path / MANIFEST):
+        near = sorted(str(p.parent) for p in path.parent.glob(f"*/{MANIFEST}")) if os.path.isdir(path.parent) else []
         do = f"runs beside it: {some(near)}" if near else "make one with: grcd train"
         raise InputError(f"{path}, which is not a run folder (no {MANIFEST})", "a folder made by grcd train", do)
     try:
@@ -165,6 +166,11 @@ def _save(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | Non
         raise OSError(str(error)) from error
 
 
+def _is_free(path: Path) -> bool:
+    """A folder with nothing of anyone's in it."""
+    return os.path.isdir(path) and all(_temporary(entry) for entry in path.iterdir())
+
+
 def _temporary(path: Path) -> bool:
     """What files.whole leaves when it is killed."""
     return any(path.name.startswith(f".{name}.") for name in (MANIFEST, MODEL, METRICS, CHECKPOINT))
@@ -191,7 +197,7 @@ def _identity(manifest: dict) -> dict:
 def _lines(path: Path) -> list[dict]:
     """The whole lines of the log; a torn last one is dropped."""
     found = []
-    for line in path.read_text().splitlines() if path.exists() else []:
+    for line in path.read_text().splitlines() if os.path.exists(path) else []:
         try:
             found.append(json.loads(line))
         except ValueError:

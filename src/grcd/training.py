@@ -20,11 +20,11 @@ import math
 import time
 from collections.abc import Callable, Iterator
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from .config import Config
+from .data.splits import evenly
 from .device import captured
 from .errors import InputError
 from .normalizer import blocks
@@ -155,11 +155,6 @@ class Update:
         return replay
 
 
-def evenly(n: int, most: int = VALIDATION_MOST) -> np.ndarray:  # (at most most,) integers
-    """Which of ``n`` signals to take: all, or so many of them evenly spaced."""
-    return np.linspace(0, n - 1, min(n, most)).astype(int)
-
-
 class Validation:
     """The denoising error: of a network, and of the reference alone (the ``baseline``).
 
@@ -169,7 +164,7 @@ class Validation:
 
     def __init__(self, score: Epsilon, x_val: Tensor, config: Config, reference: Gaussian | None = None):
         self.score, self.config = score, config
-        x = x_val[evenly(len(x_val))]
+        x = x_val[evenly(len(x_val), VALIDATION_MOST)]
         x = x.repeat(-(-VALIDATION_DRAWS // len(x)), 1)
         self.x, self.weight = Signals(x, reference, Stream(config.seed, "validation gaps", x.device))(slice(None))
         self.random = Stream(config.seed, "validation", x.device)

@@ -29,6 +29,7 @@ from .errors import InputError, some, unknown
 
 EARTH_RADIUS = 6371.0088  # km, the mean radius
 TIE = 1e-9  # relative
+LARGEST = 20_000  # nodes: all their distances take 3 GB
 
 
 def distances(
@@ -38,8 +39,11 @@ def distances(
     """All pairwise distances: in the unit of the coordinates, or in kilometres along the great circle."""
     if metric not in METRICS:
         raise unknown("metric", metric, METRICS)
+    p = checked_positions(coords)
+    if len(p) > LARGEST:
+        raise InputError(f"positions of {len(p)} nodes", f"up to {LARGEST}", "give the graph as a list of edges")
     with np.errstate(over="ignore", invalid="ignore"):
-        d = METRICS[metric](checked_positions(coords))
+        d = METRICS[metric](p)
     if not np.isfinite(d).all():
         raise InputError("positions too far apart for their distance to be a number", "coordinates", "check the unit")
     return d

@@ -24,6 +24,14 @@ def main() -> None:
             status = _interrupted()
     except InputError as error:
         status = _say(error)
+    except MemoryError as error:
+        got = f"too little memory ({error or 'no more to be had'})"
+        status = _say(InputError(got, "data that fit into it", "take fewer nodes or rows, or a larger machine"))
+    except OSError as error:  # what no reader or writer has foreseen
+        where = "" if error.filename is None else f": {error.filename}"
+        status = _say(
+            InputError(f"{error.strerror or error}{where}", "a path that can be read or written", "check the path")
+        )
     except (KeyboardInterrupt, EOFError):
         status = _interrupted()
     except Exception as error:

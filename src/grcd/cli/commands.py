@@ -23,6 +23,7 @@ app.add_typer(data_app, name="data")
 Data = Annotated[str, typer.Option("--data", help="A dataset's name, or a file of signals.")]
 Seed = Annotated[int, typer.Option(help="Every random number follows from it.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+FEW = 200  # signals below which a score is mostly chance
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
@@ -110,7 +111,7 @@ def inspect_data(
         print(json.dumps(values[files[0]] if len(files) == 1 else values))
         return
     print("\n\n".join(str(inspection) for inspection in found.values()))
-    if picture is not None:
+    if picture is not None and picture.exists():
         print(f"drawn: {picture}")
 
 
@@ -124,9 +125,10 @@ def export(
 ) -> None:
     """Write a dataset as used (filled, split, capped) to one file: train, val, test, mean, std, adjacency, node_ids."""
     from ..data import load_dataset
-    from ..data.writing import write_dataset
+    from ..data.writing import check_dataset_ending, write_dataset
     from ..files import refuse_existing
 
+    check_dataset_ending(out)
     refuse_existing(out, force)
     data = load_dataset(name, **options)
     write_dataset(out, data)
@@ -144,7 +146,8 @@ def train(
     device: Device = "auto",
     max_updates: Annotated[int | None, typer.Option(help="Stop after so many updates at the latest.")] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Any other setting, as key=value; may be repeated.")
+        list[str] | None,
+        typer.Option("--set", help="Any other setting, as key=value: width, lr, kappa, batch, ...; may be repeated."),
     ] = None,
     force: Force = False,
 ) -> None:
@@ -166,7 +169,7 @@ def train(
     print(f"  {result['updates']} updates in {result['seconds']:.0f} s; {result['stopped']}")
     print(f"  validation error {result['val']:.4f}, of the reference alone {result['val_reference_alone']:.4f}")
     if result["val"] >= result["val_reference_alone"]:
-        print("  The network is not yet better than its Gaussian reference: train longer (--max-updates).")
+        print("  The network is not yet better than its Gaussian reference: train longer (--max-updates, --force).")
     print(f"  log: {run / METRICS}   next: grcd sample {run} -n 1000 --nfe 4 --out samples.npz")
 
 
@@ -213,23 +216,30 @@ def evaluate(
     observed_only: Annotated[
         bool, typer.Option("--observed-only", help="Leave out what was missing in the data, and filled.")
     ] = False,
+    controls: Annotated[
+        bool, typer.Option("--controls", help="Score as many signals of the Gaussian controls beside.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Score generated signals against held-out ones: aMMD and its parts, with the floor beside."""
     from ..data import load_dataset
-    from ..data.loading import matched
+    from ..data.matching import fitted
     from ..data.signals import read_signals
     from ..evaluation import evaluate as score
 
     dataset, table = load_dataset(data, **options), read_signals(file)
-    signals = matched(table.values, table.node_ids, dataset.graph, str(file))[0]
-    scores = score(signals, dataset, split, observed_only=observed_only)
+    signals, _ = fitted(table.values, table.node_ids, dataset.graph, str(file), common=options["common"])
+    scores = score(signals, dataset, split, observed_only=observed_only, controls=controls)
     if as_json:
         print(json.dumps(scores.to_dict()))
         return
     print(f"{file}: {scores.n} signals against the {split} split of {dataset.name} (MMD^2, lower is better)")
     print(scores)
     print("floor: training signals against the same split; unbiased estimates may come out just below zero")
+    if controls:
+        print("control-...: Gaussians fitted to the training signals, no network; what a model has to beat")
+    if scores.n < FEW:
+        print(f"{scores.n} signals say little: score {FEW} or more")
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:

@@ -20,10 +20,11 @@ def _option(kind, help: str, *names: str):
 DATA: dict[str, tuple[object, object]] = {
     "graph": (_option(str | None, "The graph's file, if the data do not hold it.", "--graph"), None),
     "symmetrize": (_option(str | None, "half-sum or max, for a graph with directed weights."), None),
-    "k": (_option(int | None, "Positions: link each node to so many nearest ones [5].", "--neighbours"), None),
+    "k": (_option(int | None, "Positions: link each node to so many nearest ones [5].", "--neighbours", "--k"), None),
     "bandwidth": (_option(float | None, "Positions, distances: width of the Gaussian weights."), None),
     "metric": (_option(str | None, "Positions: euclidean or great-circle."), None),
     "threshold": (_option(float | None, "Distances: smallest weight that is kept [0.1]."), None),
+    "drop": (_option(list[str] | None, "A node to leave out; may be repeated."), None),
     "common": (_option(bool, "Drop nodes that only the signals or only the graph have.", "--common"), False),
     "missing": (_option(list[float] | None, "A value that marks a missing reading; may be repeated."), None),
     "fill": (_option(str | None, "forward-backward, linear, mean or none."), None),
@@ -64,8 +65,8 @@ def _parsed(options: dict) -> dict:
 
     cap = options["cap"]
     try:
-        options["cap"] = [int(part) for part in cap.split(",")] if cap is not None else ()
+        options["cap"] = None if cap is None else [int(part) for part in cap.split(",")]
     except ValueError:
         raise InputError(f"--cap {cap}", "a number, or three with commas", "give e.g. --cap 20000,3000,5000") from None
-    options["missing"] = options["missing"] or ()
+    options["missing"], options["drop"] = options["missing"] or None, options["drop"] or ()
     return options

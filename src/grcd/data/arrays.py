@@ -102,6 +102,26 @@ def _header(handle: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtyp
     return shape, fortran, dtype
 
 
+def names_of(ids: np.ndarray, where: str, what: str = "node names") -> tuple[str, ...]:
+    """Names from an array of text, of bytes in UTF-8, or of whole numbers."""
+    try:
+        if ids.ndim == 1 and (ids.dtype.kind in "USiu" or all(isinstance(name, str | bytes) for name in ids)):
+            return tuple(name.decode() if isinstance(name, bytes) else str(name) for name in ids)
+    except (ValueError, SystemError):  # bytes that are no UTF-8, code points that are none
+        pass
+    raise InputError(
+        f"{what} of shape {ids.shape} and type {ids.dtype} in {where}", "a list of names", "save them as text"
+    )
+
+
+def unit_of(unit: object, where: str) -> str:
+    """A unit from text, bytes, or an array of one of them."""
+    names = names_of(np.ravel(unit), where, "the unit")
+    if len(names) != 1:
+        raise InputError(f"{len(names)} units in {where}", "one", "save one text")
+    return names[0]
+
+
 @contextmanager
 def _guarded(path: Path) -> Iterator[None]:
     """zipfile, zlib, numpy and the system each have their own exceptions for a damaged file."""

@@ -152,16 +152,16 @@ def _from_h5(path: Path, ids: list[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _from_columns(files: Files, ids: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    columns, first = [], None
+    columns, first = [], files[COLUMN.format(ids[0])]
     with bar("reading", len(ids)) as advance:
         for done, name in enumerate(ids, 1):
             path = files[COLUMN.format(name)]
             try:
                 stamps, speeds = _column(path.read_text("utf-8"), name)
-                if first is None:
-                    first, times = stamps, np.array(stamps, dtype="datetime64[s]")
-                if stamps != first:
-                    raise ValueError("its times are not those of the other files")
+                if path == first:
+                    clock, times = stamps, np.array(stamps, dtype="datetime64[s]")
+                if stamps != clock:
+                    raise ValueError(f"its times are not those of {first}")
             except (OSError, ValueError) as error:
                 raise InputError(
                     f"{path}, which cannot be used ({error})",

@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import InputError, some
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 SEPARATORS = (",", ";", "\t")
 GAPS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None"]
@@ -96,8 +96,9 @@ def read_columns(path: Path, text: Callable[[list[str]], Iterable[str]] = lambda
             dtype=dict.fromkeys(kept, str),
             na_values={place: [] if place in kept else GAPS for place in places},
             keep_default_na=False,
-            float_precision="round_trip",
             low_memory=False,
+            # From 3.1 on pandas is exact without being told, and would rather not be.
+            **({} if _version(pandas) >= (3, 1) else {"float_precision": "round_trip"}),
         )
     except UnicodeDecodeError:
         raise InputError(f"{path}, which is not UTF-8 text", "a CSV file in UTF-8", "save it again as UTF-8") from None
@@ -107,7 +108,22 @@ def read_columns(path: Path, text: Callable[[list[str]], Iterable[str]] = lambda
         raise unreadable(path, error) from None
     if len(frame) != rows:
         raise unreadable(path, f"{rows} rows by its lines, {len(frame)} by its quotes")
+    for place in places:
+        if place not in kept and not pandas.api.types.is_numeric_dtype(frame[place].dtype):
+            frame[place] = _beyond_64_bits(frame[place])
     return Columns(path, names, frame)
+
+
+def _version(package) -> tuple[int, ...]:
+    return tuple(int(part) for part in package.__version__.split(".")[:2])
+
+
+def _beyond_64_bits(cells: Series) -> Series:
+    """Whole numbers so large that pandas leaves them as text or objects, as numbers; other text as it is."""
+    text = cells.astype(str)
+    gap = cells.isna() | text.isin(GAPS)  # in such a column pandas leaves them as they are
+    whole = text[~gap].str.fullmatch(r"\s*[+-]?[0-9]+\s*").all()
+    return text.mask(gap, "nan").map(float) if whole else cells
 
 
 def _scanned(path: Path) -> tuple[list[str], str, int]:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..errors import unknown
+from ..errors import InputError, unknown
 from ..graph import Graph
 from ..normalizer import Normalizer, blocks, check_signals
 from .splits import NAMES as SPLIT_NAMES
@@ -33,6 +33,14 @@ class Dataset:
         for split in SPLIT_NAMES:
             checked = check_signals(self.split(split), self.graph, f"{split} signals of {self.name}", gaps=True)
             object.__setattr__(self, split, checked)
+            self._check_beside(split, checked.shape)
+
+    def _check_beside(self, split: str, shape: tuple[int, int]) -> None:
+        filled, times = self.filled.get(split), self.times.get(split)
+        if filled is not None and (np.shape(filled) != shape or np.asarray(filled).dtype != bool):
+            raise InputError(f"a {split} mask of shape {np.shape(filled)}", f"{shape}, true or false", "export again")
+        if times is not None and np.shape(times) != shape[:1]:
+            raise InputError(f"{np.shape(times)} times for {shape[0]} {split} signals", "one a signal", "export again")
 
     def split(self, name: str) -> np.ndarray:
         if name not in SPLIT_NAMES:

@@ -34,7 +34,7 @@ LISTED = 3  # addresses in a message
 
 def fetch(urls: Mapping[Path, str], label: str, advice: str = "") -> None:
     """Bring every file that is not there yet. ``advice`` ends the message for those who have no network."""
-    missing = {target: url for target, url in urls.items() if not target.exists()}
+    missing = {target: url for target, url in urls.items() if not os.path.exists(target)}
     for folder in {target.parent for target in missing}:
         make_folder(folder)
     lines = _Lines()
@@ -89,7 +89,7 @@ class _Lines:
 
     def _continue(self, part: Path, url: str) -> None:
         """One try: ask for what the part lacks, and add what comes."""
-        have = part.stat().st_size if part.exists() else 0
+        have = part.stat().st_size if os.path.exists(part) else 0
         with self._answer(part, url, have) as response:
             if response.status != 206:
                 have = 0
@@ -158,7 +158,7 @@ def _reason(error: Exception) -> str:
 
 
 def _message(error: _Failed, missing: Mapping[Path, str], advice: str) -> InputError:
-    left = {target: url for target, url in missing.items() if not target.exists()}
+    left = {target: url for target, url in missing.items() if not os.path.exists(target)}
     listed = [f"  {url}\n    as {target}" for target, url in list(left.items())[:LISTED]]
     if len(left) > LISTED:
         listed.append(f"  and {len(left) - LISTED} more of this kind")

@@ -1,13 +1,14 @@
 """Missing readings: marked, counted, and filled by a policy that is named, or left as they are.
 
     forward-backward   the last reading at that node, and before the first one the first (the paper's, for METR-LA)
-    linear             on a straight line between the readings around the gap, constant beyond the ends
+    linear             on a straight line in time between the readings around the gap, constant beyond the ends
     mean               the node's mean over its training readings
     none               left missing: the model trains on what is there (the default for files)
 
 Filling must not carry anything from validation or test data into training data. So the training rows are filled first,
 from training rows alone; then the validation rows, from training and validation rows; then the test rows, from all.
-For splits in time order and "forward-backward" that is the same as filling the whole series at once.
+For splits in time order and "forward-backward" that is the same as filling the whole series at once. Signals from files
+of their own are filled from themselves.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from ..errors import InputError, some, unknown
 from ..normalizer import blocks
 
 ZEROS = 0.01  # a share of exact zeros above this in a positive signal looks like a marker
+FEW = 1 << 20  # readings that are enough to look at
+OFTEN, FAR = 1e-3, 2.0  # a share of readings, and a distance in ranges of the others, that give a marker away
 Rows = slice | np.ndarray
 
 
@@ -36,14 +39,27 @@ def missing(values: np.ndarray) -> np.ndarray:  # (nodes,)
 
 
 def suspicious_zeros(values: np.ndarray) -> float:
-    """The share of exact zeros in a signal that is nowhere negative, if it is suspicious; else 0."""
-    zeros = 0
+    """The share of exact zeros among the readings of a signal that is nowhere negative, if suspicious; else 0."""
+    zeros = readings = 0
     for part in _parts(values):
         if (part < 0).any():
             return 0.0
         zeros += int((part == 0).sum())
-    share = zeros / values.size
+        readings += int((~np.isnan(part)).sum())
+    share = zeros / max(readings, 1)
     return share if share > ZEROS else 0.0
+
+
+def far_constant(values: np.ndarray) -> float | None:
+    """The smallest or largest reading, if it occurs again and again and lies far outside all others: -9999, 999."""
+    sample = values[:: max(1, values.size // FEW)] if values.size > FEW else values
+    sample = sample[np.isfinite(sample)]
+    for end in (sample.min(), sample.max()) if sample.size else ():
+        rest = sample[sample != end]
+        often = sample.size - rest.size >= max(2, OFTEN * sample.size)
+        if often and rest.size and np.abs(rest - end).min() > FAR * np.ptp(rest):
+            return float(end)
+    return None
 
 
 def any_reading(values: np.ndarray) -> np.ndarray:  # (rows,)
@@ -51,44 +67,54 @@ def any_reading(values: np.ndarray) -> np.ndarray:  # (rows,)
     return np.concatenate([~np.isnan(part).all(axis=1) for part in _parts(values)])
 
 
-def fill(values: np.ndarray, policy: str, splits: Sequence[Rows], node_ids: Sequence[str]) -> np.ndarray | None:
+def fill(
+    values: np.ndarray,
+    policy: str,
+    splits: Sequence[Rows],  # training rows first
+    node_ids: Sequence[str],
+    times: np.ndarray | None = None,  # (rows,), for straight lines
+    apart: Sequence[Rows] = (),  # splits from files of their own, each filled from itself alone
+) -> np.ndarray | None:
     """Fill in place, split after split. Returns the mask of what was filled, None if there was nothing to fill."""
     if policy not in POLICIES:
         raise unknown("fill policy", policy, POLICIES)
     if not missing(values).any():
         return None
-    mask = np.isnan(values)
-    _refuse_unseen(mask, splits[0], node_ids)
+    absent = np.isnan(values)
+    _refuse_unseen(absent, splits[0], node_ids)
     if policy == "none":
         return None
     if policy == "mean":
         means = _means(values, splits[0])
-        for part, gaps in zip(_parts(values), _parts(mask), strict=True):
-            part[gaps] = np.broadcast_to(means, part.shape)[gaps]
-        return mask
-    for rows in _growing(splits):
+        for part, holes in zip(_parts(values), _parts(absent), strict=True):
+            part[holes] = np.broadcast_to(means, part.shape)[holes]
+        return absent
+    place = np.arange(len(values), dtype=float) if times is None else (times - times[0]).astype(float)
+    for rows in (*_growing(splits), *apart):
         part = values[rows]  # a view for splits in time order
         for column in part.T:
-            FILLERS[policy](column)
+            FILLERS[policy](column, place[rows])
         if not isinstance(rows, slice):
             values[rows] = part
-    return mask
+    return absent & ~np.isnan(values)
 
 
-def _forward_backward(column: np.ndarray) -> None:
+def _forward_backward(column: np.ndarray, place: np.ndarray) -> None:
     seen = ~np.isnan(column)
     last = np.maximum.accumulate(np.where(seen, np.arange(len(column)), -1))
     column[:] = column[np.where(last < 0, seen.argmax(), last)]
 
 
-def _linear(column: np.ndarray) -> None:
-    gaps = np.isnan(column)
-    if gaps.any():
-        place = np.arange(len(column))
-        column[gaps] = np.interp(place[gaps], place[~gaps], column[~gaps])
+def _linear(column: np.ndarray, place: np.ndarray) -> None:
+    holes = np.isnan(column)
+    if holes.any() and not holes.all():
+        column[holes] = np.interp(place[holes], place[~holes], column[~holes])
 
 
-FILLERS: dict[str, Callable[[np.ndarray], None]] = {"forward-backward": _forward_backward, "linear": _linear}
+FILLERS: dict[str, Callable[[np.ndarray, np.ndarray], None]] = {
+    "forward-backward": _forward_backward,
+    "linear": _linear,
+}
 POLICIES = (*FILLERS, "mean", "none")
 
 
@@ -112,7 +138,7 @@ def _refuse_unseen(mask: np.ndarray, train: Rows, node_ids: Sequence[str]) -> No
         raise InputError(
             f"{len(never)} nodes without a reading among the training rows: {some(never)}",
             "some training readings at every node",
-            "drop those nodes from signals and graph, or split the rows otherwise (--split-by)",
+            "leave those nodes out (--drop NAME), or split the rows otherwise (--split-by)",
         )
 
 

@@ -31,8 +31,9 @@ adjacency, under any other header: node names, then the matrix, with or without 
                      (names, also as ``sensor_ids`` or ``station_ids``, and coordinates may be left out),
                      positions:             numpy.savez("graph.npz", coords=xy, node_ids=names),
                      or a sparse matrix:    scipy.sparse.save_npz("graph.npz", W)
-.graphml, .gml       networkx, igraph, Gephi: edge attribute ``weight`` (else 1), node attributes ``label`` (else the
-                     id), and for drawing ``x``, ``y`` or longitude and latitude. Directed files are asymmetric.
+.graphml, .gml       networkx, igraph, Gephi: edge attribute ``weight`` (1 if no edge has a number), node attributes
+                     ``label`` (else the id), and for drawing ``x``, ``y`` or longitude and latitude. Directed files
+                     are asymmetric.         networkx.write_gml(G, "graph.gml")
 .pkl                 DCRNN's adj_mx.pkl: (names, name -> place, W), read without running it (``pickles.py``)
 ===================  =================================================================================================
 
@@ -42,7 +43,6 @@ A list in which no pair occurs both ways is undirected; any other asymmetry need
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -55,10 +55,11 @@ from numpy.lib import format as npy
 from ..edges import EdgeList
 from ..errors import InputError, some, unknown
 from ..graph import Graph
-from .arrays import Archive
+from .arrays import Archive, names_of
 from .columns import Columns, read_columns, unreadable
+from .signals import NODE_NAMES, existing, extra
 
-NAMES = ("node", "node_id", "sensor", "sensor_id", "station", "station_id", "name", "id")  # the first one counts
+NAMES = (*NODE_NAMES, "name", "id")  # the first one counts
 ALIASES = {
     "source": ("source", "from"),
     "target": ("target", "to"),
@@ -90,9 +91,7 @@ def read_graph(
     threshold: float | None = None,  # 0.1, the smallest weight kept from a distance table
 ) -> Graph:
     """A graph from a file. None is the default of the kind of file."""
-    path = Path(path)
-    if not os.path.isfile(path):
-        raise InputError(f"{path}, which is no file", "an existing file", "check the path")
+    path = existing(path)
     if path.suffix.lower() not in READERS:
         raise unknown(f"graph file ending of {path.name}:", path.suffix, READERS)
     options = {"symmetrize": symmetrize, "k": k, "bandwidth": bandwidth, "metric": metric, "threshold": threshold}
@@ -110,8 +109,10 @@ def read_graph(
     return replace(graph, origin=f"{path.name}: {graph.origin}")
 
 
-def _adjacency(W, ids: Iterable[str] | None = None, coords: np.ndarray | None = None) -> tuple[str, Build]:
-    return "an adjacency", partial(Graph.from_adjacency, W, ids, coords=coords, origin="adjacency")
+def _adjacency(
+    W, ids: Iterable[str] | None = None, coords: np.ndarray | None = None, origin: str = "adjacency"
+) -> tuple[str, Build]:
+    return "an adjacency", partial(Graph.from_adjacency, W, ids, coords=coords, origin=origin)
 
 
 # -- .csv ------------------------------------------------------------------------------------------------------------
@@ -211,19 +212,9 @@ def _npz(path: Path) -> tuple[str, Build]:
     )
 
 
-def _ids(arrays: Archive) -> list[str] | None:
+def _ids(arrays: Archive) -> tuple[str, ...] | None:
     ids = arrays.first("node_ids", "sensor_ids", "station_ids")
-    if ids is None:
-        return None
-    try:
-        ids = np.char.decode(ids, "utf-8") if ids.dtype.kind == "S" else ids
-        if ids.ndim == 1 and ids.dtype.kind in "Uiu":
-            return [str(name) for name in ids]
-    except (ValueError, SystemError):  # bytes that are no UTF-8, code points that are none
-        pass
-    raise InputError(
-        f"node names of shape {ids.shape} and type {ids.dtype} in {arrays.path}", "a list of names", "save them as text"
-    )
+    return None if ids is None else names_of(ids, str(arrays.path))
 
 
 def _sparse(path: Path, arrays: Archive) -> sp.csr_array:
@@ -252,7 +243,25 @@ def _pickle(path: Path) -> tuple[str, Build]:
 
 
 def _graphml(path: Path) -> tuple[str, Build]:
-    return _network(path, lambda nx: nx.read_graphml(path))
+    return _network(path, partial(_read_graphml, path))
+
+
+def _read_graphml(path: Path, networkx):
+    """networkx would take the first of several graphs, and make up nodes that only edges name."""
+    from xml.etree import ElementTree
+
+    tree = ElementTree.parse(path)
+    if (graphs := len(tree.findall("{*}graph"))) > 1:
+        raise InputError(f"{path} with {graphs} graphs", "one", "save the one that counts alone")
+    nodes = {node.get("id") for node in tree.iterfind(".//{*}node")}
+    ends = dict.fromkeys(edge.get(end) for edge in tree.iterfind(".//{*}edge") for end in ("source", "target"))
+    if strangers := [str(name) for name in ends if name not in nodes]:
+        raise InputError(
+            f"{path} with edges of nodes that it does not declare: {some(strangers)}",
+            "edges between its nodes",
+            "declare those nodes, or remove their edges",
+        )
+    return networkx.read_graphml(path)
 
 
 def _gml(path: Path) -> tuple[str, Build]:
@@ -263,21 +272,55 @@ def _network(path: Path, read: Callable) -> tuple[str, Build]:
     try:
         import networkx
     except ImportError:
-        raise InputError(
-            "no networkx on this machine", f"networkx for {path.suffix} files", 'pip install "grcd[graphs]"'
-        ) from None
+        raise extra("networkx", "graphs") from None
     try:
         network = read(networkx)
-        named = all("label" in data for _, data in network.nodes(data=True))
-        ids = {node: str(data["label"] if named else node) for node, data in network.nodes(data=True)}
-        default = network.graph.get("edge_default", {}).get("weight", 1)  # of a GraphML key
-        edges = [(ids[u], ids[v], data.get("weight", default)) for u, v, data in network.edges(data=True)]
+        ids = _labels(network, path)
+        edges, origin = _weighted(network, ids, path)
+    except InputError:
+        raise
     except Exception as error:  # parsers raise what they like
         raise unreadable(path, error) from None
     if not network.is_directed():
         edges += [(v, u, weight) for u, v, weight in edges if u != v]
     names = list(ids.values())
-    return _adjacency(EdgeList.of(edges, names).matrix, names, _positions(network))
+    return _adjacency(EdgeList.of(edges, names).matrix, names, _positions(network), origin)
+
+
+def _labels(network, path: Path) -> dict:
+    """What each node is called: its label, or its id where no node has one."""
+    bare = [node for node, data in network.nodes(data=True) if "label" not in data]
+    if 0 < len(bare) < len(network):
+        raise InputError(
+            f"{path} with {len(bare)} nodes without a label, of the ids {some(bare)}",
+            "a label at every node, or at none",
+            "complete the labels",
+        )
+    return {node: str(node if bare else data["label"]) for node, data in network.nodes(data=True)}
+
+
+def _weighted(network, ids: dict, path: Path) -> tuple[list[tuple], str]:
+    """Edges with their weights, and what to say of them."""
+    default = network.graph.get("edge_default", {}).get("weight")  # of a GraphML key
+    edges = [(ids[u], ids[v], data.get("weight", default)) for u, v, data in network.edges(data=True)]
+    bare = [f"{u} -> {v}" for u, v, weight in edges if weight is None and u != v]  # self-loops do not count
+    if any(weight is not None for *_, weight in edges):
+        if bare:
+            raise InputError(
+                f"{path} with {len(bare)} edges without a weight: {some(bare, 3)}",
+                "a weight at every edge, or at none",
+                "complete the weights",
+            )
+        return [(u, v, 1 if weight is None else weight) for u, v, weight in edges], "adjacency"
+    values = {(name, type(value)) for *_, data in network.edges(data=True) for name, value in data.items()}
+    numbers = sorted({name for name, kind in values if kind in (int, float) and name.casefold() != "id"})
+    if numbers:
+        raise InputError(
+            f"{path} without the edge attribute `weight`, but with {some(repr(name) for name in numbers)}",
+            "the weights as `weight`, or no number at any edge, which is weight 1",
+            "rename the attribute that counts, and remove the others; distances go into a table, as .csv",
+        )
+    return [(u, v, 1) for u, v, _ in edges], "adjacency, unit weights"
 
 
 def _positions(network) -> np.ndarray | None:  # (nodes, 2)

@@ -6,8 +6,8 @@
     /KEY/block0_items    the names of the columns of the first block; one block a type
     /KEY/block0_values   their values (rows, columns of the block)
 
-What pandas could only pickle (columns of text, mixed names) is refused. A time zone is not read: times come out as
-stored, which is in UTC where the frame had a zone.
+What pandas could only pickle (columns of text, mixed names) is refused, and so is an index that is neither times nor
+row numbers from 0 up. A time zone is not read: times come out as stored, which is in UTC where the frame had a zone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InputError, some, unknown
+from . import times
+from .arrays import held_in
 
 if TYPE_CHECKING:
     import h5py
@@ -28,7 +30,7 @@ UNITS = ("s", "ms", "us", "ns")
 def read_frame(
     path: str | Path, key: str | None = None
 ) -> tuple[np.ndarray, list[str], np.ndarray | None]:  # values (rows, columns), column names, times (rows,)
-    """The frame under ``key``, or the only one there is: float64 values, names, and times in ns if rows have them."""
+    """The frame under ``key``, or the only one there is: values, names, and times in ns if rows have them."""
     import h5py
 
     path = Path(path)
@@ -62,7 +64,11 @@ def _key(path: Path, frames: dict[str, str], key: str | None) -> str:
             f"{path}, which holds no DataFrame", "one written by pandas", 'write it with frame.to_hdf(path, key="df")'
         )
     if key is None and len(frames) > 1:
-        raise InputError(f"{path} with {len(frames)} frames: {some(frames)}", "one frame", "say which by its key")
+        raise InputError(
+            f"{path} with {len(frames)} frames: {some(frames)}",
+            "one frame",
+            'write the one that counts to a file of its own: frame.to_hdf("one.h5", key="df")',
+        )
     key = next(iter(frames)) if key is None else key.strip("/")
     if key not in frames:
         raise unknown(f"key in {path.name}:", key, frames)
@@ -79,13 +85,14 @@ def _frame(group: h5py.Group, path: Path) -> tuple[np.ndarray, list[str], np.nda
     columns = _names(group["axis0"], path)
     place = {name: i for i, name in enumerate(columns)}
     rows = group["axis1"].shape[0]
-    values, filled = np.empty((rows, len(columns))), np.zeros(len(columns), dtype=int)
-    blocks = 0
-    while f"block{blocks}_values" in group:
-        where = [place[name] for name in _names(group[f"block{blocks}_items"], path)]
-        values[:, where] = _numbers(group[f"block{blocks}_values"], (rows, len(where)), path)
+    blocks = [f"block{i}" for i in range(len(group)) if f"block{i}_values" in group]
+    kind = np.result_type(*(group[f"{block}_values"].dtype for block in blocks)) if blocks else np.dtype(float)
+    values = np.empty((rows, len(columns)), dtype=held_in(kind, rows * len(columns)))
+    filled = np.zeros(len(columns), dtype=int)
+    for block in blocks:
+        where = [place[name] for name in _names(group[f"{block}_items"], path)]
+        values[:, where] = _numbers(group[f"{block}_values"], (rows, len(where)), path)
         filled[where] += 1
-        blocks += 1
     if not values.size or (filled != 1).any() or len(place) < len(columns):
         empty = [name for name, count in zip(columns, filled, strict=True) if count != 1]
         raise InputError(
@@ -93,7 +100,7 @@ def _frame(group: h5py.Group, path: Path) -> tuple[np.ndarray, list[str], np.nda
             "a value in every column, each column once",
             "get or make the file again",
         )
-    return values, columns, _times(group["axis1"])
+    return values, columns, _times(group["axis1"], path)
 
 
 def _numbers(node: h5py.Dataset, shape: tuple[int, int], path: Path) -> np.ndarray:
@@ -113,14 +120,20 @@ def _names(node: h5py.Dataset, path: Path) -> list[str]:
     raise _pickled(path, "column names that are neither text nor numbers")
 
 
-def _times(node: h5py.Dataset) -> np.ndarray | None:
+def _times(node: h5py.Dataset, path: Path) -> np.ndarray | None:
     kind = _attribute(node, "kind")
     if not kind.startswith("datetime64"):
+        if not np.array_equal(node[()], np.arange(node.shape[0])):
+            raise InputError(
+                f"{path} with an index of kind {kind or node.dtype}",
+                "times, or row numbers from 0 up",
+                "make the times the index, or drop it with frame.reset_index(drop=True)",
+            )
         return None
     unit = kind.removeprefix("datetime64").strip("[]") or "ns"
     if unit not in UNITS or node.dtype.kind != "i":
         raise ValueError(f"times of kind {kind} stored as {node.dtype}")
-    return node[()].astype(np.int64).view(f"datetime64[{unit}]").astype("datetime64[ns]")
+    return times.parsed(node[()].astype(np.int64).view(f"datetime64[{unit}]"), str(path))
 
 
 def _attribute(node: object, name: str) -> str:

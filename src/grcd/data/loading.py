@@ -7,21 +7,26 @@ data = grcd.load_dataset("speeds.parquet", graph="adj_mx.pkl", symmetrize="half-
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import InputError, InputWarning, some, unknown
 from ..graph import Graph
-from ..normalizer import blocks, check_signals
+from ..normalizer import check_signals
 from . import gaps, recipes, splits
-from .arrays import Archive
+from . import times as clock
+from .arrays import Archive, names_of
 from .dataset import SPLIT_NAMES, Dataset
 from .graphs import read_graph
+from .matching import fitted, matched
 from .signals import Table, existing, read_signals
+from .writing import read_made
 
 GRAPH_OPTIONS = ("symmetrize", "k", "bandwidth", "metric", "threshold")
 
@@ -36,25 +41,46 @@ class Options:
     bandwidth: float | None = None  # of the Gaussian weights, for positions and distances
     metric: str | None = None  # euclidean or great-circle, for positions
     threshold: float | None = None  # smallest weight that is kept, for distances
+    drop: Sequence[str] = ()  # nodes to leave out, of signals and graph
     common: bool = False  # drop the nodes that only the signals or only the graph have
-    missing: Sequence[float] = ()  # values that mark a missing reading; NaN always does
+    missing: Sequence[float] | None = None  # values that mark a missing reading; NaN always does
     fill: str | None = None  # forward-backward, linear, mean or none
     split_by: str | None = None  # chronological, random, or the column that says it
     split_seed: int = 0
     val: str | Path | None = None  # files of their own
     test: str | Path | None = None
-    cap: Sequence[int] = ()  # at most so many training, validation and test signals
+    cap: Sequence[int] | None = None  # at most so many training, validation and test signals
     unit: str | None = None
     data_dir: str | Path | None = None
 
+    def __post_init__(self):
+        """One number is a list of one; and what cannot be is refused before anything is read."""
+        markers, cap = (None if x is None else np.atleast_1d(x).tolist() for x in (self.missing, self.cap))
+        object.__setattr__(self, "missing", markers and tuple(m for m in markers if not np.isnan(m)))
+        object.__setattr__(self, "cap", cap and tuple(cap))
+        if not np.isfinite(self.missing or ()).all():
+            raise InputError(f"missing = {markers}", "finite numbers", "infinite readings are always refused")
+        if self.fill is not None and self.fill not in gaps.POLICIES:
+            raise unknown("fill policy", self.fill, gaps.POLICIES)
+        if self.cap and (len(self.cap) not in (1, 3) or any(number < 2 for number in self.cap)):
+            raise InputError(f"cap = {cap}", "one number from 2 up, or three", "give e.g. --cap 20000,3000,5000")
+        if _label(self) and (self.val or self.test):
+            raise InputError("a split column and files of their own", "one of them", "leave out --val and --test")
+        if self.graph is not None and not isinstance(self.graph, str | Path | Graph):
+            object.__setattr__(self, "graph", Graph.from_adjacency(self.graph, symmetrize=self.symmetrize))
 
-def load_dataset(source: str | Path, graph: str | Path | Graph | None = None, **options) -> Dataset:
-    """A dataset by name, as exported, or from a file of signals and a graph. ``options``: the fields of ``Options``."""
+
+def load_dataset(source, graph: str | Path | Graph | None = None, **options) -> Dataset:
+    """A dataset by name, as exported, or signals (a file, an array, a data frame) with a graph (a file, a ``Graph``).
+
+    ``options`` say how they are read, see docs/data.md: symmetrize, k, bandwidth, metric, threshold, drop, common,
+    missing, fill, split_by, split_seed, val, test, cap, unit, data_dir.
+    """
     found = opened(source, graph, **options)
     if found.graph is None:
         raise InputError(f"signals in {source} without a graph", "a graph for them", "name its file with --graph")
-    data = found.dataset()
-    if found.name not in recipes.NAMES:  # what is said of those is in their recipe
+    data = found.dataset
+    if not isinstance(source, str) or source not in recipes.NAMES:  # what is said of those is in their recipe
         for note in data.notes:
             warnings.warn(note, InputWarning, stacklevel=2)
     return data
@@ -71,29 +97,53 @@ class Opened:
     where: str
     ready: Dataset | None = None  # where splits and gaps were settled before
 
+    @cached_property
     def dataset(self) -> Dataset:
         if self.ready is not None:
             return self.ready
         return _assembled(self.name, self.table, self.graph, self.given, self.where)
 
 
-def opened(source: str | Path, graph: str | Path | Graph | None = None, **options) -> Opened:
+def opened(source, graph: str | Path | Graph | None = None, **options) -> Opened:
     """Find and read what ``load_dataset`` names, up to the point where the two sides have to fit together."""
     known = list(Options.__dataclass_fields__)
     for key in options:
         if key not in known:
             raise unknown("option", key, known)
-    given, name = Options(graph=graph, **options), str(source)
+    given = Options(graph=graph, **options)
+    if not isinstance(source, str | Path):
+        return Opened("signals", _table(source), given.graph and _graph(Path(), given), given, "signals")
+    name = str(source)
     if name in recipes.BUILT_IN:
         return _built_in(name, given)
     if name in recipes.RECIPES:
         return _from_recipe(name, given)
-    if Path(source).suffix == "" and not Path(source).exists():
+    if Path(source).suffix == "" and not os.path.exists(source):
         raise unknown("dataset", name, recipes.NAMES)
     path = existing(source)
     if path.suffix.lower() == ".npz" and set(SPLIT_NAMES) <= set(Archive(path).names):
         return _exported(path, given)
     return Opened(path.stem, read_signals(path, _label(given)), _graph(path, given), given, name)
+
+
+def _table(signals) -> Table:
+    """An array (samples, nodes), or a data frame with nodes as columns and, if it has them, times as index."""
+    try:
+        values = np.array(signals, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(())
+    if values.ndim != 2 or 0 in values.shape:
+        raise InputError(
+            f"{type(signals).__name__} of shape {np.shape(values)}",
+            "a name, a file, or numbers (samples, nodes)",
+            "pass an array or a data frame with one column a node",
+        )
+    columns, index = getattr(signals, "columns", None), getattr(signals, "index", None)
+    dated = getattr(getattr(index, "dtype", None), "kind", "") == "M"
+    times = clock.parsed(index, "the index") if dated else None
+    order = None if times is None else clock.in_order(times, "the index")[0]
+    table = Table(values, None if columns is None else tuple(str(name) for name in columns), times)
+    return table if order is None else replace(table, values=values[order], times=times[order])
 
 
 def _built_in(name: str, given: Options) -> Opened:
@@ -104,8 +154,13 @@ def _built_in(name: str, given: Options) -> Opened:
 
 
 def _ready(data: Dataset, given: Options, where: str) -> Opened:
+    """With its splits put together again, and open gaps for what was filled."""
     values = np.concatenate([data.split(split) for split in SPLIT_NAMES])
-    return Opened(data.name, Table(values, data.graph.node_ids, unit=data.unit), data.graph, given, where, data)
+    if data.filled:
+        values[np.concatenate([data.filled[split] for split in SPLIT_NAMES])] = np.nan
+    times = np.concatenate([data.times[split] for split in SPLIT_NAMES]) if data.times else None
+    table = Table(values, data.graph.node_ids, times, unit=data.unit)
+    return Opened(data.name, table, data.graph, given, where, data)
 
 
 def _refuse_changed(given: Options, what: str, allowed: set[str]) -> None:
@@ -121,7 +176,7 @@ def _refuse_changed(given: Options, what: str, allowed: set[str]) -> None:
 def _from_recipe(name: str, given: Options) -> Opened:
     if given.graph is not None:
         raise InputError(f"--graph for {name}", "no graph: it has its own", "leave --graph out")
-    defaults = {key: value for key, value in recipes.RECIPES[name].options.items() if not getattr(given, key)}
+    defaults = {key: value for key, value in recipes.RECIPES[name].options.items() if getattr(given, key) is None}
     given = replace(given, **defaults)
     return Opened(name, *recipes.read_recipe(name, given.data_dir, given.symmetrize), given, name)
 
@@ -140,10 +195,12 @@ def _exported(path: Path, given: Options) -> Opened:
     """What `grcd data export` wrote: already split, filled and capped."""
     _refuse_changed(given, str(path), {*GRAPH_OPTIONS, "graph", "common", "unit", "data_dir"})
     arrays = Archive(path)
-    network, ids, unit = _graph(path, given), arrays.first("node_ids"), arrays.first("unit")
+    network, ids, made = _graph(path, given), arrays.first("node_ids"), read_made(arrays)
     if network is None:
         raise InputError(f"{path}, which holds no adjacency", "a graph", "name its file with --graph")
-    ids = None if ids is None else tuple(str(name) for name in ids)
+    if given.graph is None:
+        network = replace(network, **made.pop("graph", {}))
+    ids, unit = None if ids is None else names_of(ids, str(path)), given.unit or made.get("unit", "")
     values, masks, times = {}, {}, {}
     for split in SPLIT_NAMES:
         where = f"{split} in {path}"
@@ -152,8 +209,7 @@ def _exported(path: Path, given: Options) -> Opened:
             masks[split] = matched(arrays[f"{split}_filled"], ids, network, where, given.common)[0]
         if f"{split}_times" in arrays:
             times[split] = arrays[f"{split}_times"]
-    unit = given.unit or ("" if unit is None else str(unit))
-    data = Dataset(path.stem, graph, **values, unit=unit, times=times, filled=masks, notes=notes)
+    data = Dataset(path.stem, graph, **values, unit=unit, times=times, filled=masks, notes=notes, facts=made)
     return _ready(data, given, str(path))
 
 
@@ -165,17 +221,30 @@ def _label(given: Options) -> str | None:
 
 
 def _assembled(name: str, table: Table, network: Graph, given: Options, where: str) -> Dataset:
+    table, network = _without(given.drop, table, network)
     values, graph, notes = matched(table.values, table.node_ids, network, where, given.common)
     table = replace(table, values=values, notes=(*table.notes, *notes))
-    table, rows = _with_own_files(table, graph, given, where)
-    notes = [*table.notes, *_zeros(table.values, given.missing)]
-    gaps.mark(table.values, given.missing)
-    absent, policy = gaps.missing(table.values), given.fill or "none"
-    filled = gaps.fill(table.values, policy, list(rows.values()), graph.node_ids)
-    notes += _said(absent, len(table.values), graph, policy)
-    rows, dropped = _kept(table.values, rows, given.cap, policy)
-    notes += [f"{dropped} rows without a single reading were left out"] * bool(dropped)
-    unit = table.unit if given.unit is None else given.unit
+    table, rows, apart = _with_own_files(table, graph, given, where)
+    policy, markers, unit = given.fill or "none", given.missing or (), given.unit or table.unit
+    gaps.mark(table.values, markers)
+    absent = gaps.missing(table.values)
+    notes = [*table.notes, *_markers(table.values, markers), *_said(absent, len(table.values), graph, policy)]
+    together = [part for split, part in rows.items() if split not in apart]
+    own = [rows[split] for split in apart]
+    filled = gaps.fill(table.values, policy, together, graph.node_ids, table.times, own)
+    rows, dropped = _kept(table.values, rows, given.cap or (), policy)
+    notes += [f"{dropped} rows have no reading at all: left out"] * bool(dropped)
+    facts = {
+        "source": where,
+        "unit": unit,
+        "missing": float(absent.sum() / table.values.size),
+        "markers": [float(marker) for marker in markers],
+        "fill": policy,
+        "split_by": given.split_by or "chronological",
+        "split_seed": given.split_seed if given.split_by == "random" else None,
+        "files": {split: str(getattr(given, split)) for split in apart},
+        "cap": list(given.cap or ()),
+    }
     return Dataset(
         name,
         graph,
@@ -184,68 +253,29 @@ def _assembled(name: str, table: Table, network: Graph, given: Options, where: s
         times={} if table.times is None else {split: table.times[part] for split, part in rows.items()},
         filled={} if filled is None else {split: filled[part] for split, part in rows.items()},
         notes=tuple(notes),
-        facts={
-            "source": where,
-            "unit": unit,
-            "missing": float(absent.sum() / table.values.size),
-            "markers": [float(marker) for marker in given.missing],
-            "fill": policy,
-            "split_by": given.split_by or "chronological",
-            "split_seed": given.split_seed if given.split_by == "random" else None,
-            "cap": list(given.cap),
-        },
+        facts=facts,
     )
 
 
-def matched(
-    values: np.ndarray, ids: Sequence[str] | None, graph: Graph, where: str, common: bool = False
-) -> tuple[np.ndarray, Graph, tuple[str, ...]]:
-    """Columns in the graph's node order, the graph they belong to, and what to say. Names decide where there are any.
-
-    ``common`` drops the nodes that only one side has. Values may be reordered in place.
-    """
-    if values.ndim != 2 or (ids is None and values.shape[1] != len(graph)):
-        return values, graph, ()  # the dataset says what is wrong with the shape
-    if ids is None or tuple(ids) == graph.node_ids:
-        return values, graph, ()
-    place, here = {name: i for i, name in enumerate(ids)}, set(graph.node_ids)
-    missing, extra = [name for name in graph.node_ids if name not in place], [name for name in ids if name not in here]
-    if not missing and not extra:
-        return _reordered(values, [place[name] for name in graph.node_ids]), graph, ()
-    if len(ids) == len(graph) and graph.node_ids == tuple(str(place) for place in range(len(graph))):
-        note = f"the graph has no node names: its order is taken to be that of the columns in {where}"
-        return values, replace(graph, node_ids=tuple(ids)), (note,)
-    if common and len(missing) <= len(graph) - 2:
-        graph = graph.permuted([i for i, name in enumerate(graph.node_ids) if name in place])
-        gone = [f"{len(extra)} of the signals ({some(extra)})"] * bool(extra)
-        gone += [f"{len(missing)} of the graph ({some(missing)})"] * bool(missing)
-        note = f"nodes that only one side has were dropped: {', '.join(gone)}"
-        return values[:, [place[name] for name in graph.node_ids]], graph, (note,)
-    raise _mismatch(missing, extra, graph, where)
+def _without(drop: Sequence[str], table: Table, graph: Graph) -> tuple[Table, Graph]:
+    """Leave nodes out on both sides."""
+    names = [str(name) for name in drop]
+    strange = [name for name in names if name not in graph.node_ids and name not in (table.node_ids or ())]
+    if strange:
+        raise InputError(f"nodes to drop that are nowhere: {some(strange)}", "names of nodes", "check their names")
+    if not names:
+        return table, graph
+    kept = [i for i, name in enumerate(graph.node_ids) if name not in names]
+    columns = [i for i, name in enumerate(table.node_ids or graph.node_ids) if name not in names]
+    ids = table.node_ids and tuple(table.node_ids[i] for i in columns)
+    graph = replace(graph.permuted(kept), origin=f"{graph.origin}, without {', '.join(names)}")
+    return replace(table, values=table.values[:, columns], node_ids=ids), graph
 
 
-def _reordered(values: np.ndarray, order: list[int]) -> np.ndarray:
-    """In place, block by block: a second copy of a large table might not fit."""
-    for rows in blocks(*values.shape):
-        values[rows] = values[rows][:, order]
-    return values
-
-
-def _mismatch(missing: list[str], extra: list[str], graph: Graph, where: str) -> InputError:
-    parts = [f"{len(missing)} missing ({some(missing)})"] * bool(missing)
-    parts += [f"{len(extra)} unknown ({some(extra)})"] * bool(extra)
-    return InputError(
-        f"{where} with nodes that do not match the graph: {', '.join(parts)}",
-        f"the graph's {len(graph)} node names",
-        "rename the columns, give the graph that belongs to these signals, or keep only the common nodes (--common)",
-    )
-
-
-def _with_own_files(table: Table, graph: Graph, given: Options, where: str) -> tuple[Table, dict]:
-    """Which rows make which split; validation and test signals from files of their own are appended to the table."""
+def _with_own_files(table: Table, graph: Graph, given: Options, where: str) -> tuple[Table, dict, list[str]]:
+    """Which rows make which split, and which splits have a file of their own: those are appended to the table."""
     own = {split: getattr(given, split) for split in ("val", "test") if getattr(given, split) is not None}
-    names = [split for split in SPLIT_NAMES if split not in own]
-    count = len(table.values)
+    names, count = [split for split in SPLIT_NAMES if split not in own], len(table.values)
     if table.labels is not None:
         rows = splits.labelled(table.labels, where)
     elif given.split_by == "random":
@@ -254,17 +284,32 @@ def _with_own_files(table: Table, graph: Graph, given: Options, where: str) -> t
         rows = splits.cut(count, names)
     for split, file in own.items():
         more = read_signals(file)
-        values = matched(more.values, more.node_ids, graph, str(file), given.common)[0]
-        both = table.times is not None and more.times is not None
-        table = replace(
-            table,
-            values=np.concatenate([table.values, check_signals(values, graph, str(file), 1, gaps=True)]),
-            times=np.concatenate([table.times, more.times]) if both else None,
-            notes=(*table.notes, *more.notes),
+        if given.drop and more.node_ids:
+            more = _without([name for name in given.drop if name in more.node_ids], more, graph)[0]
+        table = _appended(table, more, graph, given, str(file))
+        rows[split] = slice(count, len(table.values))
+        count = len(table.values)
+    return table, {split: rows[split] for split in SPLIT_NAMES}, list(own)
+
+
+def _appended(table: Table, more: Table, graph: Graph, given: Options, where: str) -> Table:
+    values, notes = fitted(more.values, more.node_ids, graph, where, given.common)
+    values = check_signals(values, graph, where, 1, gaps=True)
+    if (table.times is None) != (more.times is None):
+        notes = (*notes, f"only one of {where} and the training signals has times: they are left out")
+    times = None if table.times is None or more.times is None else [table.times, more.times]
+    if times and len({part.dtype.kind == "M" for part in times}) > 1:
+        raise InputError(
+            f"{where} with times of another kind than the training signals",
+            "dates in both files, or numbers in both",
+            "write the times alike, or leave them out",
         )
-        rows[split] = slice(count, count + len(values))
-        count += len(values)
-    return table, {split: rows[split] for split in SPLIT_NAMES}
+    return replace(
+        table,
+        values=np.concatenate([table.values, values]),
+        times=times and np.concatenate(times),
+        notes=(*table.notes, *more.notes, *notes),
+    )
 
 
 def _kept(values: np.ndarray, rows: dict, cap: Sequence[int], policy: str) -> tuple[dict, int]:
@@ -279,17 +324,23 @@ def _kept(values: np.ndarray, rows: dict, cap: Sequence[int], policy: str) -> tu
             part = np.arange(len(values))[part][seen[part]]
         count = len(range(*part.indices(len(values)))) if isinstance(part, slice) else len(part)
         if split in caps and count > caps[split]:
-            part = np.arange(len(values))[part][splits.spaced(count, caps[split])]
+            part = np.arange(len(values))[part][splits.evenly(count, caps[split])]
         kept[split] = part
     if seen is not None:
         dropped = int((~seen).sum())
     return kept, dropped
 
 
-def _zeros(values: np.ndarray, markers: Sequence[float]) -> list[str]:
-    share = 0.0 if 0 in markers else gaps.suspicious_zeros(values)
-    note = f"{share:.1%} of the readings are exactly 0 and none is negative: if 0 marks a missing reading, --missing 0"
-    return [note] * bool(share)
+def _markers(values: np.ndarray, markers: Sequence[float]) -> list[str]:
+    """Readings that look like markers of missing ones."""
+    share, far = 0.0 if 0 in markers else gaps.suspicious_zeros(values), gaps.far_constant(values)
+    notes = [
+        f"{share:.1%} of the readings are exactly 0 and none is negative: if 0 marks a missing reading, --missing 0"
+    ]
+    notes = notes * bool(share)
+    if far is not None:
+        notes.append(f"many readings are exactly {far:g}, far from all others: if it marks a gap, --missing {far:g}")
+    return notes
 
 
 def _said(absent: np.ndarray, rows: int, graph: Graph, policy: str) -> list[str]:
@@ -297,7 +348,7 @@ def _said(absent: np.ndarray, rows: int, graph: Graph, policy: str) -> list[str]
         return []
     worst = np.argsort(-absent, kind="stable")[:3]
     share = f"{absent.sum() / (rows * len(absent)):.2%} of the readings are missing (most at "
-    share += ", ".join(f"{graph.node_ids[i]}: {absent[i] / rows:.1%}" for i in worst if absent[i]) + ")"
+    share += ", ".join(f"{graph.node_ids[i]} {absent[i] / rows:.1%}" for i in worst if absent[i]) + ")"
     if policy == "none":
         return [f"{share}: the model is trained on what is there; --fill linear (or forward-backward, mean) fills them"]
-    return [f"{share} and were filled by {policy!r}; evaluate with --observed-only leaves them out"]
+    return [f"{share} and were filled by {policy!r}: evaluate with --observed-only leaves them out"]

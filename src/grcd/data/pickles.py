@@ -26,6 +26,7 @@ from ..errors import InputError
 
 DTYPES = frozenset({"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"})
 MAX_BYTES = 2**28
+PLAIN = (str, bytes, int, float, bool, type(None))
 
 
 def load(path: str | Path) -> object:
@@ -59,7 +60,7 @@ def adjacency(path: str | Path) -> tuple[list[str] | None, np.ndarray]:
     names, index, weights = value
     if not (isinstance(names, list | tuple) and isinstance(index, dict) and isinstance(weights, np.ndarray)):
         raise _unexpected(path, f"({', '.join(type(part).__name__ for part in value)})")
-    ids, places = [_text(name) for name in names], {_text(name): place for name, place in index.items()}
+    ids, places = [_text(name, path) for name in names], {_text(name, path): place for name, place in index.items()}
     numbered = all(type(place) is int for place in places.values()) and places == {n: i for i, n in enumerate(ids)}
     if len(ids) != len(_square(weights, path)) or not numbered:
         raise _unexpected(path, f"{len(ids)} names that do not number the rows of an array {weights.shape}")
@@ -72,8 +73,13 @@ def _square(weights: np.ndarray, path: str | Path) -> np.ndarray:
     return weights
 
 
-def _text(name: object) -> str:
-    return name.decode("latin1") if isinstance(name, bytes) else str(name)
+def _text(name: object, path: str | Path) -> str:
+    if type(name) is bytes:
+        return name.decode("latin1")
+    if type(name) is str or (type(name) is int and abs(name) < 1 << 63):
+        return str(name)
+    # Not by str() of anything: lists that share their entries can spell out to more than any memory holds.
+    raise _unexpected(path, f"a {type(name).__name__} as a sensor's name")
 
 
 def _unexpected(path: str | Path, got: str) -> InputError:
@@ -95,6 +101,8 @@ class _Dtype:
     """What the pickle says of a type: a code such as f4, then (with its state) the byte order."""
 
     def __init__(self, code: str, *_: object):
+        if type(code) is not str:  # the hash and the text of nested tuples take for ever
+            raise _Refused("an array of no known type")
         if code not in DTYPES:
             raise _Refused(f"an array of type {code!r}")
         self.dtype = np.dtype(code)
@@ -129,7 +137,7 @@ class _Array:
 
 def _encode(text: str, encoding: str) -> bytes:
     if encoding not in ("latin1", "latin-1"):
-        raise _Refused(f"the encoding {encoding!r}")
+        raise _Refused(f"the encoding {encoding!r}" if type(encoding) is str else "an encoding without a name")
     return text.encode("latin1")
 
 
@@ -182,6 +190,25 @@ class _Machine(pickle._Unpickler):
             raise _Refused("more memory than its size explains")
         return arguments
 
+    def setitem(self) -> None:
+        value, key = self.stack.pop(), self.stack.pop()
+        self.fill([key, value])
+
+    def setitems(self) -> None:
+        self.fill(self.pop_mark())
+
+    def dict(self) -> None:
+        entries = self.pop_mark()
+        self.append({})
+        self.fill(entries)
+
+    def fill(self, entries: list) -> None:
+        """Keys and values in turn, into the dict on top. To hash tuples of tuples that are shared takes for ever."""
+        for key, value in zip(entries[::2], entries[1::2], strict=True):
+            if type(key) not in PLAIN:
+                raise _Refused(f"{_kind(key)} as a key")
+            self.stack[-1][key] = value
+
     def bytearray8(self) -> None:
         size = int.from_bytes(self.read(8), "little")
         if size > self.size:  # the standard library would first make room for what the file only claims to hold
@@ -200,9 +227,17 @@ _KEPT = (
     "PROTO FRAME STOP MARK POP POP_MARK NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT "
     "BINFLOAT STRING BINSTRING SHORT_BINSTRING UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8 BINBYTES "
     "SHORT_BINBYTES BINBYTES8 EMPTY_LIST LIST APPEND APPENDS EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_DICT "
-    "DICT SETITEM SETITEMS PUT BINPUT LONG_BINPUT MEMOIZE GET BINGET LONG_BINGET GLOBAL STACK_GLOBAL"
+    "PUT BINPUT LONG_BINPUT MEMOIZE GET BINGET LONG_BINGET GLOBAL STACK_GLOBAL"
 )
-_OWN = {"REDUCE": _Machine.reduce, "BUILD": _Machine.build, "BYTEARRAY8": _Machine.bytearray8, "INST": _Machine.inst}
+_OWN = {
+    "REDUCE": _Machine.reduce,
+    "BUILD": _Machine.build,
+    "SETITEM": _Machine.setitem,
+    "SETITEMS": _Machine.setitems,
+    "DICT": _Machine.dict,
+    "BYTEARRAY8": _Machine.bytearray8,
+    "INST": _Machine.inst,
+}
 
 
 def _table() -> dict:
@@ -226,7 +261,7 @@ def _plain(value: object, seen: dict[int, object]) -> object:
         return seen[id(value)]
     if isinstance(value, _Array) and value.value is not None:
         return value.value
-    if type(value) in (str, bytes, int, float, bool, type(None)):
+    if type(value) in PLAIN:
         return value
     if type(value) is list:
         seen[id(value)] = out = []
@@ -237,6 +272,10 @@ def _plain(value: object, seen: dict[int, object]) -> object:
         seen[id(value)] = out = {}
         out.update((_plain(key, seen), _plain(entry, seen)) for key, entry in value.items())
     else:
-        kind = type(value).__name__.strip("_").lower()
-        raise _Refused(f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} as a value")
+        raise _Refused(f"{_kind(value)} as a value")
     return out
+
+
+def _kind(value: object) -> str:
+    kind = type(value).__name__.strip("_").lower()
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"

@@ -17,6 +17,7 @@ from ..errors import InputError
 from ..graph import Graph
 from .arrays import Archive
 from .signals import Table
+from .sources import verify
 
 METR_LA_FILES = ("metr_la_speed.npz", "metr_la_graph.npz")
 MOLENE_FILES = ("molene.npz",)
@@ -77,7 +78,9 @@ NAMES = BUILT_IN | {name: recipe.about for name, recipe in RECIPES.items()}
 
 def read_recipe(name: str, data_dir: str | Path | None, symmetrize: str | None) -> tuple[Table, Graph]:
     recipe = RECIPES[name]
-    return recipe.read(find(recipe.files, name, data_dir), symmetrize)
+    folder = find(recipe.files, name, data_dir)
+    verify(name, folder)  # a few tenths of a second: other numbers under these names would be worse than none
+    return recipe.read(folder, symmetrize)
 
 
 def folders(data_dir: str | Path | None = None) -> list[Path]:

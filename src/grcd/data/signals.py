@@ -24,12 +24,14 @@
                  the unit is the variable's attribute `units`
 
 A column of times is known by its name (time, timestamp, datetime, date); a first column without a name, or of dates
-under another name, is one too. Rows are sorted by time. A column that says which split a row belongs to is left out of
-the nodes when it is named (`split_by="fold"`).
+under another name, is one too. A long table has no further column. Rows are sorted by time. A column that says which
+split a row belongs to is left out of the nodes when it is named (`split_by="fold"`).
 """
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,12 +40,13 @@ import numpy as np
 
 from ..errors import InputError, some, unknown
 from . import times
-from .arrays import Archive, held_in, read_npy
+from .arrays import Archive, held_in, names_of, read_npy, unit_of
 from .columns import Columns, read_columns, unreadable
 
 NODE_NAMES = ("node", "node_id", "sensor", "sensor_id", "station", "station_id")
 VALUE_NAMES = ("value", "reading")
-COLUMNS = 32  # of a parquet file decoded side by side: each keeps a dictionary and a page in memory
+ENGINES = ("h5netcdf", "netCDF4")  # either reads the HDF5 inside netCDF-4
+SPARSE = 10**9  # entries of a long table made wide, where most of them would be gaps
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,18 +68,18 @@ def read_signals(path: str | Path, label: str | None = None) -> Table:
         raise unknown(f"signals file ending of {path.name}:", path.suffix, READERS)
     table = READERS[path.suffix.lower()](path, label)
     if table.labels is None:
-        _refuse_no_label(label, [], path)
+        refuse_no_label(label, [], path)
     return _in_order(_checked(table, path), path)
 
 
 def existing(path: str | Path) -> Path:
     path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):  # Path.is_file raises on a name that is too long
         raise InputError(f"{path}, which is no file", "an existing file", "check the path")
     return path
 
 
-def _refuse_no_label(label: str | None, names: list[str], path: Path) -> None:
+def refuse_no_label(label: str | None, names: list[str], path: Path) -> None:
     if label is not None and label not in names:
         raise InputError(
             f"{path} without a column {label!r}",
@@ -117,25 +120,30 @@ def _in_order(table: Table, path: Path) -> Table:
 # -- tables with named columns ---------------------------------------------------------------------------------------
 
 
-def _roles(names: list[str], label: str | None) -> dict[str, str] | None:
+def roles_of(names: list[str], label: str | None, path: Path) -> dict[str, str] | None:
     """Time, node and value columns of a long table; None for a wide one."""
     rest = [name for name in names if name != label]
-    roles = {}
-    for name in rest:
-        folded = name.casefold()
-        role = (
-            "time" if times.is_time(name) else "node" if folded in NODE_NAMES else "value"
-            if folded in VALUE_NAMES else None
-        )  # fmt: skip
-        if role is None or role in roles:
-            return None
-        roles[role] = name
-    return roles if set(roles) == {"time", "node", "value"} else None
+    roles = {role: name for name in reversed(rest) if (role := role_of(name))}
+    if set(roles) != {"time", "node", "value"}:
+        return None
+    if more := [name for name in rest if name not in roles.values()]:
+        raise InputError(
+            f"{path} with the columns {', '.join(roles.values())}, and {some(repr(name) for name in more)}",
+            "a long table, which has exactly time, node and value, or a wide one, with one column a node",
+            "remove the other columns; one that says train, val or test is named with --split-by",
+        )
+    return roles
+
+
+def role_of(name: str) -> str | None:
+    if times.is_time(name):
+        return "time"
+    return "node" if name.casefold() in NODE_NAMES else "value" if name.casefold() in VALUE_NAMES else None
 
 
 def _csv(path: Path, label: str | None) -> Table:
     def text(names: list[str]) -> list[str]:
-        roles = _roles(names, label)
+        roles = roles_of(names, label, path)
         if roles is not None:
             return [name for name in names if name != roles["value"]]
         return [
@@ -145,12 +153,12 @@ def _csv(path: Path, label: str | None) -> Table:
         ]
 
     columns = read_columns(path, text)
-    _refuse_no_label(label, columns.names, path)
-    roles = _roles(columns.names, label)
+    refuse_no_label(label, columns.names, path)
+    roles = roles_of(columns.names, label, path)
     labels = columns.text(label) if label in columns.names else None
     if roles is not None:
         value = columns.numbers([roles["value"]])[:, 0]
-        return _pivoted(
+        return pivoted(
             times.parsed(columns.text(roles["time"]), str(path)), columns.text(roles["node"]), value, path, labels
         )
     return _wide_csv(columns, label, labels)
@@ -190,12 +198,18 @@ def _first_column(columns: Columns) -> tuple[list[str], np.ndarray | None, tuple
     return [name], stamps, (f"column {name!r} of {columns.path.name} is taken as the time",)
 
 
-def _pivoted(stamps, nodes, values, path: Path, labels=None) -> Table:
+def pivoted(stamps, nodes, values, path: Path, labels=None) -> Table:
     """A long table made wide: rows are the distinct times, columns the nodes in order of appearance."""
     import pandas
 
     row_of, rows = pandas.factorize(stamps, sort=True)
-    column_of, columns = pandas.factorize(nodes)
+    column_of, columns = pandas.factorize(np.asarray(nodes, dtype=object))
+    if len(rows) * len(columns) > max(SPARSE, 100 * len(values)):
+        raise InputError(
+            f"{len(rows)} times and {len(columns)} nodes, but only {len(values)} rows in {path}: most would be gaps",
+            "readings of most nodes at most times",
+            "round the times to a common clock, or leave out nodes that are hardly read",
+        )
     place = row_of.astype(np.int64) * len(columns) + column_of
     first = np.unique(place, return_index=True)[1]
     if len(first) < len(place):
@@ -217,70 +231,9 @@ def _pivoted(stamps, nodes, values, path: Path, labels=None) -> Table:
 
 
 def _parquet(path: Path, label: str | None) -> Table:
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise extra("pyarrow", "parquet") from None
-    try:
-        with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16) as file:
-            return _arrow_table(file, path, label)
-    except InputError:
-        raise
-    except Exception as error:  # parsers raise what they like on a damaged file
-        raise unreadable(path, error) from None
-    finally:
-        pyarrow.default_memory_pool().release_unused()  # it would keep its buffers for another file
+    from .parquet import read_parquet
 
-
-def _arrow_table(file, path: Path, label: str | None) -> Table:
-    import pyarrow.types as kinds
-
-    schema = file.schema_arrow
-    names = schema.names
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"column names that occur twice in {path}: {some(twice)}", "unique names", "rename them")
-    _refuse_no_label(label, names, path)
-    indices = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
-    roles = _roles(names, label)
-    labels = _arrow_column(file, label).astype(str) if label in names else None
-    if roles is not None:
-        stamps = times.parsed(_arrow_column(file, roles["time"]), str(path))
-        nodes = _arrow_column(file, roles["node"]).astype(str)
-        return _pivoted(stamps, nodes, _arrow_numbers(file, [roles["value"]], path)[:, 0], path, labels)
-    clock = [name for name in names if times.is_time(name) or kinds.is_temporal(schema.field(name).type)]
-    if len(clock) > 1:
-        raise InputError(f"several time columns in {path}: {some(clock)}", "one", "rename or remove the others")
-    stamps = times.parsed(_arrow_column(file, clock[0]), str(path)) if clock else None
-    left_out = {*clock, label, *indices}
-    nodes = [name for name in names if name not in left_out]
-    notes = tuple(f"the index {name!r} of {path.name} is no time: left out" for name in indices if name not in clock)
-    return Table(_arrow_numbers(file, nodes, path), tuple(nodes), stamps, labels, notes=notes)
-
-
-def _arrow_column(file, name: str) -> np.ndarray:
-    return file.read(columns=[name]).column(0).to_pandas().to_numpy()
-
-
-def _arrow_numbers(file, names: list[str], path: Path) -> np.ndarray:  # (rows, columns), streamed
-    import pyarrow.types as kinds
-
-    fields = [file.schema_arrow.field(name) for name in names]
-    for field in fields:
-        if not (kinds.is_floating(field.type) or kinds.is_integer(field.type)):
-            raise InputError(
-                f"column {field.name!r} of {path}, which holds {field.type}", "numbers", "drop or convert the column"
-            )
-    rows = file.metadata.num_rows
-    kind = np.result_type(*(field.type.to_pandas_dtype() for field in fields)) if fields else np.dtype(float)
-    values = np.empty((rows, len(names)), dtype=held_in(kind, rows * len(names)))
-    for first in range(0, len(names), COLUMNS):
-        group, start = names[first : first + COLUMNS], 0
-        for batch in file.iter_batches(batch_size=1 << 14, columns=group):
-            for place, name in enumerate(group, first):
-                values[start : start + len(batch), place] = batch.column(name).to_numpy(zero_copy_only=False)
-            start += len(batch)
-    return values
+    return read_parquet(path, label)
 
 
 # -- arrays ----------------------------------------------------------------------------------------------------------
@@ -296,10 +249,10 @@ def _npz(path: Path, label: str | None) -> Table:
     )
     return Table(
         values,
-        None if ids is None else tuple(str(name) for name in np.ravel(ids)),
+        None if ids is None else names_of(ids, str(path)),
         None if stamps is None else times.parsed(np.ravel(stamps), str(path)),
-        np.ravel(arrays[label]).astype(str) if label in arrays else None,
-        "" if unit is None else str(unit),
+        np.array(names_of(np.ravel(arrays[label]), str(path), f"{label!r}")) if label in arrays else None,
+        "" if unit is None else unit_of(unit, str(path)),
     )
 
 
@@ -315,19 +268,31 @@ def _netcdf(path: Path, label: str | None) -> Table:
     try:
         with xarray.open_dataset(path) as file:
             array = _variable(file, path)
-            nodes = array.coords.get(array.dims[1])
-            clock = array.coords.get(array.dims[0])
+            # Asked for a coordinate that is not there, xarray makes one up.
+            clock, nodes = (array.coords[dim].to_numpy() if dim in array.coords else None for dim in array.dims)
             values = array.to_numpy()
             return Table(
                 values.astype(held_in(values.dtype, values.size)),
-                None if nodes is None else tuple(str(name) for name in nodes.to_numpy()),
-                None if clock is None else times.parsed(clock.to_numpy(), str(path)),
-                unit=str(array.attrs.get("units", "")),
+                None if nodes is None else names_of(nodes, str(path)),
+                None if clock is None else times.parsed(clock, str(path)),
+                unit=unit_of(array.attrs.get("units", ""), str(path)),
             )
     except InputError:
         raise
     except Exception as error:  # each engine raises its own
+        if _is_hdf5(path) and not any(map(importlib.util.find_spec, ENGINES)):
+            raise InputError(
+                f"{path}, a netCDF-4 file, and neither {' nor '.join(ENGINES)} on this machine",
+                "one of them, or a netCDF-3 file",
+                f'pip install {ENGINES[0]}, or write the file with to_netcdf(path, format="NETCDF3_64BIT")',
+            ) from None
         raise unreadable(path, error) from None
+
+
+def _is_hdf5(path: Path) -> bool:
+    import h5py
+
+    return h5py.is_hdf5(path)
 
 
 def _variable(file, path: Path):

@@ -2,16 +2,18 @@
 
     given files  ->  what is still missing is downloaded into `<name>.parts/`  ->  assembled  ->  verified  ->  written
 
-Nothing is written before every array has its pinned sha256. Raw files that fail are removed if they were downloaded, so
-that the next try starts afresh, and left alone if they were given. Cut short anywhere, the same call goes on.
+Nothing is written before every array has its pinned sha256. A download that cannot be used is removed, so that the next
+try brings it again; all of them, if each can be read and only their sum is wrong. Files that were given are left alone.
+Cut short anywhere, the same call goes on.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -134,15 +136,23 @@ def _judged(name: str, parts: Path, own: Files) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        got = str(error).partition("\n")[0].removeprefix("got ")
+        came = sorted(parts.glob("*"))
+        named = [path for path in [*came, *own.values()] if str(path) in error.got]
+        faulty = [path for path in came if path in named or not named]
+        given = [path for path in own.values() if path in named or not named]
+        for path in faulty:
+            with suppress(OSError):
+                path.unlink()
+        with suppress(OSError):
+            parts.rmdir()  # if nothing is left
         ways = []
-        if any(parts.glob("*")):
-            shutil.rmtree(parts, ignore_errors=True)
-            ways.append("the downloaded files have been removed: run the same command again, it starts afresh")
-        if own:
-            ways.append(f"leave out, or replace, what was given ({some(path.name for path in own.values())})")
+        if faulty:
+            gone = some((path.name for path in faulty), 2)
+            ways.append(f"downloaded files have been removed ({gone}): run the same command again, it brings them")
+        if given:
+            ways.append(f"leave out, or replace, what was given ({some(path.name for path in given)})")
         raise InputError(
-            f"raw files of {name} that cannot be used, nothing was written: {got}",
+            f"raw files of {name} that cannot be used, nothing was written: {error.got}",
             "the files as published, whose arrays have the pinned sha256 sums",
             "; or ".join(ways),
         ) from None
@@ -173,14 +183,14 @@ def _recognised(name: str, source: Source, given: Sequence[Path]) -> dict[str, P
     """The user's files under the names they were published with. A folder may hold other things too."""
     found: dict[str, Path] = {}
     for path in given:
-        if not path.exists():
+        if not os.path.exists(path):
             raise InputError(f"{path}, which is not there", "a file, or a folder with files", "check the path")
-        entries = sorted(path.iterdir()) if path.is_dir() else [path]
+        entries = sorted(path.iterdir()) if os.path.isdir(path) else [path]
         spelt = [(entry, spelling) for entry in entries for spelling in (entry.name, entry.name.lower())]
         known = {spelling: entry for entry, spelling in spelt if source.kind(spelling)}  # METR-LA.h5 goes round too
         if not known:
             raise InputError(
-                f"{path}, which {'holds' if path.is_dir() else 'is'} no file of {name}, going by the names",
+                f"{path}, which {'holds' if os.path.isdir(path) else 'is'} no file of {name}, going by the names",
                 f"any of {', '.join(raw.format('<sensor number>') for raw in source.raw)}",
                 "give files under the names they were published with",
             )

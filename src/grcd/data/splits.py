@@ -54,6 +54,6 @@ def labelled(labels: np.ndarray, where: str) -> dict[str, np.ndarray]:
     return {name: np.flatnonzero(folded == name) for name in NAMES}
 
 
-def spaced(rows: int, cap: int) -> np.ndarray:
-    """``cap`` of the rows, evenly spaced."""
-    return np.linspace(0, rows - 1, cap).astype(int)
+def evenly(rows: int, cap: int) -> np.ndarray:  # (at most cap,) integers
+    """All rows, or ``cap`` of them evenly spaced."""
+    return np.linspace(0, rows - 1, min(rows, cap)).astype(int)

@@ -13,35 +13,58 @@ import numpy as np
 from ..errors import InputError, some
 
 NAMES = ("time", "timestamp", "timestamps", "datetime", "date")
-OFFSET = r"\d(Z|[+-]\d{2}:?\d{2})$"
+OFFSET = r"[T ]\s*[0-9].*?\s*(Z|[+-][0-9:]+)$"  # behind a time of day only: 2024-01-02 is no offset of -02
 
 
 def is_time(name: str) -> bool:
     return name.strip().casefold() in NAMES
 
 
-def parsed(cells: Sequence, where: str) -> np.ndarray:  # datetime64[ns] or float64
+def parsed(cells: Sequence, where: str) -> np.ndarray:  # (rows,) datetime64[ns], int64 or float64
     """Times from text, numbers or dates; an error names the first that is none."""
+    cells = np.asarray(cells)
+    if cells.dtype.kind == "M":
+        _refuse(np.isnat(cells), cells, where)
+        return _nanoseconds(cells, where)
+    if cells.dtype.kind in "iuf":
+        _refuse(~np.isfinite(cells), cells, where)
+        return _numbers(cells)
+    if cells.dtype.kind in "USO":
+        return _from_text(cells, where)
+    raise InputError(f"times of type {cells.dtype} in {where}", "dates, numbers or text", "save them as one of these")
+
+
+def _from_text(cells: np.ndarray, where: str) -> np.ndarray:
     import pandas
 
-    series = pandas.Series(np.asarray(cells))
-    if pandas.api.types.is_datetime64_any_dtype(series.dtype):
-        _refuse(series.isna(), series, where)
-        return _nanoseconds(series, where)
-    numbers = pandas.to_numeric(series, errors="coerce").astype(np.float64)
+    text = pandas.Series([_text(cell) for cell in cells.tolist()], dtype=str)
+    # pandas would read `now` and `today` off the clock.
+    _refuse(~text.str.match("[0-9+.-]").to_numpy(bool), cells, where)
+    numbers = pandas.to_numeric(text, errors="coerce").to_numpy()
     if np.isfinite(numbers).all():
-        return numbers.to_numpy()
-    series = series.astype(str).str.strip()
-    _refuse_mixed_zones(series, where)
-    times = pandas.to_datetime(series, format="ISO8601", utc=True, errors="coerce")
-    _refuse(times.isna(), series, where)
+        return _numbers(numbers)
+    _refuse_mixed_zones(text, where)
+    times = pandas.to_datetime(text, format="ISO8601", utc=True, errors="coerce")
+    _refuse((times.isna() | ~text.str.match("[0-9]")).to_numpy(bool), cells, where)
     return _nanoseconds(times, where)
+
+
+def _text(cell: object) -> str:
+    """Empty for what is no text."""
+    cell = cell.decode(errors="replace") if isinstance(cell, bytes) else cell
+    return cell.strip() if isinstance(cell, str) else ""
+
+
+def _numbers(values: np.ndarray) -> np.ndarray:
+    """Whole numbers stay whole: nanoseconds since 1970 have more digits than a float64."""
+    whole = values.dtype.kind in "iu" and values.max(initial=0) <= np.iinfo(np.int64).max
+    return values.astype(np.int64 if whole else np.float64)
 
 
 def in_order(times: np.ndarray, where: str) -> tuple[np.ndarray | None, np.ndarray]:
     """The order that sorts the times, None if they are sorted already, and the sorted times; a time given twice is
     refused."""
-    order = None if (np.diff(times) >= np.zeros((), np.diff(times).dtype)).all() else np.argsort(times, kind="stable")
+    order = None if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable")
     ordered = times if order is None else times[order]
     again = np.flatnonzero(ordered[1:] == ordered[:-1])
     if len(again):
@@ -53,19 +76,20 @@ def in_order(times: np.ndarray, where: str) -> tuple[np.ndarray | None, np.ndarr
     return order, ordered
 
 
-def _refuse(bad, series, where: str) -> None:
+def _refuse(bad, cells: np.ndarray, where: str) -> None:
     if bad.any():
-        row = int(np.argmax(bad.to_numpy()))
+        row = int(np.argmax(bad))
         raise InputError(
-            f"{str(series.iloc[row])!r} as time in row {row + 1} of {where}",
+            f"{str(cells[row]).strip()!r} as time in row {row + 1} of {where}",
             "a time like 2012-03-01 00:05:00, or a number",
             "write times in ISO 8601: year-month-day hour:minute",
         )
 
 
 def _refuse_mixed_zones(series, where: str) -> None:
-    found = series.str.extract(OFFSET, expand=False).replace({"Z": "+00:00"}).str.replace(":", "")
-    zones = found.fillna("none").unique()
+    found = series.str.extract(OFFSET, expand=False).str.replace("^([+-])([0-9])$", r"\g<1>0\2", regex=True)
+    found = found.str.replace(":", "").str.ljust(5, "0")  # +1, +01, +0100 and +01:00 are one
+    zones = found.replace({"Z0000": "+0000", "-0000": "+0000"}).fillna("none").unique()
     if len(zones) > 1:
         raise InputError(
             f"several offsets from UTC among the times of {where}: {some(zones)}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from ..errors import InputError, unknown
 from ..files import whole
+from .arrays import Archive
 from .dataset import SPLIT_NAMES, Dataset
 from .signals import extra, need_xarray
 
@@ -32,17 +34,30 @@ def write_signals(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ..
 
 def write_dataset(path: str | Path, data: Dataset) -> None:
     """Everything as used: splits in their own units, training statistics, the symmetrised adjacency, node names."""
-    if Path(path).suffix != ".npz":
-        raise InputError(f"the output {path}", "a name that ends in .npz", "a dataset has several arrays: use .npz")
+    check_dataset_ending(path)
     arrays = {split: data.split(split) for split in SPLIT_NAMES}
     arrays |= {"mean": data.normalizer.mean, "std": data.normalizer.std}
     arrays |= {f"{split}_filled": mask for split, mask in data.filled.items()}
     arrays |= {f"{split}_times": times for split, times in data.times.items()}
     if data.graph.coords is not None:
         arrays["coords"] = data.graph.coords
-    if data.unit:
-        arrays["unit"] = np.array(data.unit)
+    graph = {key: getattr(data.graph, key) for key in ("origin", "one_way", "one_way_share")}
+    arrays["made"] = np.array(json.dumps(data.facts | {"unit": data.unit, "graph": graph}))
     _write_npz(path, adjacency=data.graph.weights.toarray(), node_ids=np.array(data.graph.node_ids), **arrays)
+
+
+def check_dataset_ending(path: str | Path) -> None:
+    if Path(path).suffix != ".npz":
+        raise InputError(f"the output {path}", "a name that ends in .npz", "a dataset has several arrays: use .npz")
+
+
+def read_made(arrays: Archive) -> dict:
+    """How an exported dataset was made, as far as its file says."""
+    try:
+        made = json.loads(str(arrays["made"])) if "made" in arrays else {}
+        return made if isinstance(made, dict) and isinstance(made.get("graph", {}), dict) else {}
+    except ValueError:
+        return {}
 
 
 def _writer(path: str | Path) -> Callable[[str | Path, np.ndarray, tuple[str, ...], str], None]:

@@ -12,14 +12,18 @@ estimate is below zero by up to its own spread, of order ``1 / n``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 
 from ..data import Dataset
+from ..data.splits import evenly
+from ..errors import InputError
 from ..graph import Graph
 from ..normalizer import blocks, check_signals
+from .controls import controls as fitted
+from .controls import draw
 from .mmd import mmd2
 from .statistics import STATISTICS, Mask
 
@@ -34,21 +38,24 @@ class Scores:
     degree_correlation: float
     n: int
     floor: Scores | None = None
+    controls: dict[str, Scores] = field(default_factory=dict)  # by name, if asked for
 
     def __str__(self) -> str:
-        """A small table: MMD^2 of each statistic, lower is better, with the floor beside."""
-        lines = [f"{'':22}{'signals':>10}{'floor':>10}" if self.floor else f"{'':22}{'signals':>10}"]
+        """A small table: MMD^2 of each statistic, lower is better, with the floor and the controls beside."""
+        columns = {"signals": self} | ({"floor": self.floor} if self.floor else {}) | self.controls
+        width = max(len(name) for name in columns) + 2
+        lines = ["".join([" " * 22, *(f"{name:>{width}}" for name in columns)])]
         for key in ("ammd", *STATISTICS):
-            floor = f"{getattr(self.floor, key):>10.4f}" if self.floor else ""
-            lines.append(f"{key.replace('_', ' '):22}{getattr(self, key):>10.4f}{floor}")
+            values = (f"{getattr(scores, key):>{width}.4f}" for scores in columns.values())
+            lines.append("".join([f"{key.replace('_', ' '):22}", *values]))
         return "\n".join(lines)
 
     def to_dict(self) -> dict:
-        values = asdict(self)
-        if self.floor is None:
-            del values["floor"]
-        else:
+        values = {key: getattr(self, key) for key in ("ammd", *STATISTICS, "n")}
+        if self.floor is not None:
             values["floor"] = self.floor.to_dict()
+        if self.controls:
+            values["controls"] = {name: scores.to_dict() for name, scores in self.controls.items()}
         return values
 
 
@@ -85,25 +92,53 @@ def _statistic(statistic: Callable, signals: np.ndarray, observed: Mask, graph: 
 
 
 def evaluate(
-    signals: np.ndarray, data: Dataset, split: str = "test", device: str = "cpu", observed_only: bool = False
+    signals: np.ndarray,
+    data: Dataset,
+    split: str = "test",
+    device: str = "cpu",
+    observed_only: bool = False,
+    controls: bool = False,
 ) -> Scores:
     """Score signals in the data's units against a split; z-scored with training statistics, the floor beside.
 
     With ``observed_only`` entries that were missing in the data, filled or not, are left out on both sides; where the
-    data still have gaps there is no other way.
+    data still have gaps there is no other way. With ``controls`` as many signals from each Gaussian control are scored
+    beside: what a covariance achieves without a network.
     """
+    if not isinstance(data, Dataset):
+        raise InputError(
+            f"{type(data).__name__} to evaluate against",
+            "a Dataset: it has the graph, the training statistics and the held-out signals",
+            "load one with load_dataset, or make one: Dataset(name, graph, train, val, test)",
+        )
     x = check_signals(signals, data.graph, "generated signals")
-    z, seen = data.normalizer.apply, _seen(data, split, observed_only)
-    scores = ammd(z(x), z(data.split(split)), data.graph, device, (None, seen))
-    return Scores(**{**asdict(scores), "floor": floor(data, split, device, observed_only)})
+    held_out, seen = _held_out(data, split, observed_only)
+
+    def scored(x: np.ndarray) -> Scores:
+        return ammd(data.normalizer.apply(x), held_out, data.graph, device, (None, seen))
+
+    beside = (
+        {name: scored(draw(control, data, len(x), 0)) for name, control in fitted(data).items()} if controls else {}
+    )
+    return replace(scored(x), floor=floor(data, split, device, observed_only), controls=beside)
 
 
 def floor(data: Dataset, split: str = "test", device: str = "cpu", observed_only: bool = False) -> Scores:
     """Training signals against the split, at most as many as the split has, evenly spaced."""
-    rows = np.linspace(0, len(data.train) - 1, min(len(data.train), len(data.split(split)))).astype(int)
-    z, of_train = data.normalizer.apply, _seen(data, "train", observed_only)
-    masks = None if of_train is None else of_train[rows], _seen(data, split, observed_only)
-    return ammd(z(data.train, rows), z(data.split(split)), data.graph, device, masks)
+    (x, of_x), (y, of_y) = (_held_out(data, name, observed_only) for name in ("train", split))
+    rows = evenly(len(x), len(y))
+    return ammd(x[rows], y, data.graph, device, (None if of_x is None else of_x[rows], of_y))
+
+
+def _held_out(data: Dataset, split: str, observed_only: bool) -> tuple[np.ndarray, Mask]:
+    """The z-scored signals of a split of which anything counts, and what counts of them."""
+    seen, signals = _seen(data, split, observed_only), data.split(split)
+    if seen is None:
+        return data.normalizer.apply(signals), None
+    rows = np.flatnonzero(seen.any(axis=1))
+    if len(rows) < 2:
+        raise InputError(f"{len(rows)} {split} signals with a reading", "two or more", "evaluate on another split")
+    return data.normalizer.apply(signals, rows), seen[rows]
 
 
 def _seen(data: Dataset, split: str, observed_only: bool) -> Mask:
