@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InputError, some
+from .splits import LABELS
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -65,11 +66,13 @@ class Columns:
         bad = to_numeric(cells, errors="coerce").isna() & ~self.frame[place].isna()
         row = int(np.argmax(bad.to_numpy())) if bad.any() else 0
         cell = cells.iloc[row]
-        do = (
-            "write decimal points, not commas"
-            if _is_number(cell.replace(",", "."))
-            else "correct it, or leave it empty"
-        )
+        do = "correct it, or leave it empty"
+        if _is_number(cell.replace(",", ".")):
+            do = "write decimal points, not commas"
+        elif cell.strip().casefold() in LABELS:
+            do = f"if the column says which split a row belongs to: --split-by {self.names[place]}"
+        elif place == 0:
+            do = "if it is a time, write it like 2024-03-01 00:05; a first column of dates is taken as the time"
         return InputError(
             f"{cell!r} in row {row + 1}, column {self.names[place]!r} of {self.path}", "a number or an empty cell", do
         )
@@ -137,6 +140,8 @@ def _scanned(path: Path) -> tuple[list[str], str, int]:
         rows = 0
         for row in csv.reader(file, delimiter=separator, strict=True):
             if row and len(row) != len(header):
+                if len(header) == 1:
+                    _refuse_header(path, header)
                 raise InputError(
                     f"{len(row)} cells in row {rows + 1} of {path}",
                     f"{len(header)} cells, as its header has",
@@ -150,10 +155,12 @@ def _scanned(path: Path) -> tuple[list[str], str, int]:
 def _refuse_header(path: Path, header: list[str]) -> None:
     if len(header) == 1:
         raise InputError(
-            f"{path} with one column, {header[0][:40]!r}",
-            "columns separated by commas, semicolons or tabs",
-            "save the table with one of these separators",
+            f"{path} with one column in its first row, {header[0][:40]!r}",
+            "a header, with columns separated by commas, semicolons or tabs",
+            "save the table so, without lines above the header",
         )
+    if all(_is_number(name) and not name.lstrip("-").isdigit() for name in header):
+        raise InputError(f"{path} with numbers in its first row", "a header of names", "write the node names first")
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise InputError(
@@ -161,8 +168,6 @@ def _refuse_header(path: Path, header: list[str]) -> None:
             "unique names",
             "rename or merge those columns",
         )
-    if all(_is_number(name) and not name.lstrip("-").isdigit() for name in header):
-        raise InputError(f"{path} with numbers in its first row", "a header of names", "write the node names first")
 
 
 def unreadable(path: Path, error: object) -> InputError:

@@ -93,7 +93,7 @@ def read_graph(
     """A graph from a file. None is the default of the kind of file."""
     path = existing(path)
     if path.suffix.lower() not in READERS:
-        raise unknown(f"graph file ending of {path.name}:", path.suffix, READERS)
+        raise unknown("ending of a graph file", path.suffix, READERS)
     options = {"symmetrize": symmetrize, "k": k, "bandwidth": bandwidth, "metric": metric, "threshold": threshold}
     options = {name: value for name, value in options.items() if value is not None}
     kind, build = READERS[path.suffix.lower()](path)

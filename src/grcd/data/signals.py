@@ -65,7 +65,7 @@ def read_signals(path: str | Path, label: str | None = None) -> Table:
     """A table from a file; ``label`` names a column that is no node (the split column)."""
     path = existing(path)
     if path.suffix.lower() not in READERS:
-        raise unknown(f"signals file ending of {path.name}:", path.suffix, READERS)
+        raise unknown("ending of a signals file", path.suffix, READERS)
     table = READERS[path.suffix.lower()](path, label)
     if table.labels is None:
         refuse_no_label(label, [], path)

@@ -74,8 +74,9 @@ SOURCES = {
         licence="METR-LA was published with DCRNN (github.com/liyaguang/DCRNN); that repository, which has the graph, "
         "is under the MIT licence and states no separate licence for the data. The speeds come from the repository "
         "thanhquanse/PGAIN-VS, which states none.",
-        by_hand=f"or give what you have with --from FILE or FOLDER: {H5} in place of all CSV files, or the folder "
-        "data/traffic_speed of a clone of https://github.com/thanhquanse/PGAIN-VS",
+        by_hand="The speeds come after that, 207 files. Give what you have with --from FILE or FOLDER: "
+        f"{H5} in place of all CSV files, or the folder data/traffic_speed of a clone of "
+        "https://github.com/thanhquanse/PGAIN-VS",
     ),
     "molene": Source(
         raw=dict.fromkeys(MATLAB, BRITTANY),

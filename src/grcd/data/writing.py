@@ -63,7 +63,7 @@ def read_made(arrays: Archive) -> dict:
 def _writer(path: str | Path) -> Callable[[str | Path, np.ndarray, tuple[str, ...], str], None]:
     path = Path(path)
     if path.suffix not in WRITERS:
-        raise unknown(f"output file ending of {path.name}:", path.suffix, WRITERS)
+        raise unknown("ending of an output file", path.suffix, WRITERS)
     return WRITERS[path.suffix]
 
 
