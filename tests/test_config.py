@@ -137,7 +137,8 @@ def test_every_method_is_made_of_parts_that_exist(name):
     method = find(name)
     assert method is METHODS[name]
     assert method.parameterisation in PARAMETERISATIONS
-    assert method.terminal in ("fitted", "scalar")
+    assert method.terminal in ("fitted", "scalar", "noise", "stationary")
+    assert method.process in ("conjugate", "ve", "heat")
     assert method.solver in SOLVERS
     assert method.rho > 0
 

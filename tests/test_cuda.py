@@ -65,7 +65,7 @@ def test_the_captured_update_gives_the_same_bits_twice_and_after_an_interrupt(tm
 
 def test_a_model_samples_right_after_training():
     model = fitted("cuda")
-    for solver in grcd.solvers.SOLVERS:
+    for solver in (name for name, row in grcd.solvers.SOLVERS.items() if not row.stochastic):
         assert np.isfinite(model.sample(20, nfe=4, solver=solver)).all()
 
 
@@ -78,7 +78,7 @@ def test_a_run_samples_alike_on_both_devices(tmp_path):
     here = fitted("cpu")
     here.save(tmp_path / "run")
     there = grcd.load(tmp_path / "run", device="cuda")
-    for solver in grcd.solvers.SOLVERS:
+    for solver in (name for name, row in grcd.solvers.SOLVERS.items() if not row.stochastic):
         x, y = here.sample(50, nfe=5, solver=solver), there.sample(50, nfe=5, solver=solver)
         assert np.abs(x - y).max() <= 1e-4 * np.abs(x).max(), solver
         assert np.array_equal(y, there.sample(50, nfe=5, solver=solver))

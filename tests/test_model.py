@@ -90,7 +90,7 @@ def test_the_clock_starts_from_the_scalar_reference_and_the_next_rung_from_the_f
     assert found == pytest.approx(filtered(fitted, np.concatenate(noise), np.sqrt(v + 2.0**2)), rel=1e-10)
 
 
-@pytest.mark.parametrize("solver", list(SOLVERS))
+@pytest.mark.parametrize("solver", [name for name, row in SOLVERS.items() if not row.stochastic])
 def test_every_solver_and_budget_gives_finite_signals_with_that_many_evaluations(fitted, solver):
     counted = copy.copy(fitted)
     counted.network, calls = copy.deepcopy(fitted.network), []
@@ -99,9 +99,9 @@ def test_every_solver_and_budget_gives_finite_signals_with_that_many_evaluations
     for nfe in range(1, 7):
         calls.clear()
         results.append(counted.sample(4, nfe=nfe, solver=solver))
-        assert len(calls) == nfe
+        assert len(calls) == SOLVERS[solver].spends(nfe)
     assert np.isfinite(results).all()
-    assert len({x.tobytes() for x in results}) == 6
+    assert len({x.tobytes() for x in results}) == (3 if SOLVERS[solver].to_zero else 6)
 
 
 def test_a_seed_gives_the_same_signals_again_and_another_seed_others(fitted):
@@ -359,3 +359,35 @@ def test_a_damaged_or_foreign_run_is_refused_by_name(copied, damage, message):
 def test_a_path_without_a_run_is_refused_and_the_runs_beside_it_are_named(copied):
     with pytest.raises(grcd.InputError, match=f"(?s)copid, which is not a run folder.*beside it: {copied}"):
         grcd.load(copied.parent / "copid")
+
+
+# -- every method ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_trains_samples_and_comes_back_from_its_folder(tiny, quick, tmp_path, method):
+    model = grcd.GRCD(tiny.graph, method, seed=3, device="cpu", **quick).fit(tiny.train, tiny.val, run=tmp_path / "run")
+    samples = [model.sample(7, nfe=nfe, seed=1) for nfe in (1, 2, 3, 8)]
+    assert np.isfinite(samples).all()
+    again = grcd.load(tmp_path / "run", device="cpu")
+    assert np.array_equal(again.sample(7, nfe=8, seed=1), samples[-1])
+    assert model.sample(7, nfe=8, seed=1, batch=3) == pytest.approx(samples[-1], rel=1e-4, abs=1e-4)
+    assert not np.isclose(model.sample(7, nfe=8, seed=2), samples[-1]).any()
+
+
+def test_methods_with_the_same_network_train_the_same_weights(tiny, quick):
+    weights = {}
+    for name, method in METHODS.items():
+        model = grcd.GRCD(tiny.graph, name, seed=3, device="cpu", **quick).fit(tiny.train, tiny.val)
+        weights.setdefault(method.network, []).append(
+            [p.numpy().tobytes() for p in model.network.state_dict().values()]
+        )
+    assert all(one == group[0] for group in weights.values() for one in group)
+    assert len({tuple(group[0]) for group in weights.values()}) == len(weights)
+
+
+@pytest.mark.parametrize(("method", "solver"), [("grcd", "euler-maruyama"), ("edm", "heun-paper"), ("gad", "heun")])
+def test_a_solver_of_another_process_is_refused(tiny, quick, method, solver):
+    model = grcd.GRCD(tiny.graph, method, device="cpu", **{**quick, "max_updates": 1}).fit(tiny.train, tiny.val)
+    with pytest.raises(grcd.InputError, match="for its forward process"):
+        model.sample(2, solver=solver)

@@ -9,9 +9,10 @@ import scipy.linalg
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mixtures import random_graph
 
 from grcd.graph import Graph
-from grcd.process import ConjugateProcess, SharedClock
+from grcd.process import ConjugateProcess, HeatProcess, SharedClock, VEProcess
 
 many = settings(max_examples=40, deadline=None)
 times = st.floats(0.02, 1.0)
@@ -217,3 +218,34 @@ def test_slow_modes_keep_their_digits(mu):
     close(shared.variance(0.5), [4.0 * (1 - mu / 2)])
     close(shared.conjugate_variance(0.5), [4.0 * (1 + mu / 2)])
     close(shared.matching_clock(2.0), [0.5 * (1 - mu / 2)])
+
+
+# -- the comparators' processes ----------------------------------------------------------------------------------------
+
+HEAT = HeatProcess.on(random_graph().spectrum)
+
+
+def test_heat_composes_and_ends_in_its_stationary_law():
+    a1, a2, a3 = HEAT.a(0.4), HEAT.a(1.1), HEAT.a(1.5)
+    torch.testing.assert_close(a1 * a2, a3)
+    torch.testing.assert_close(a2**2 * HEAT.variance(0.4) + HEAT.variance(1.1), HEAT.variance(1.5))
+    torch.testing.assert_close(HEAT.variance(50.0), 1 / HEAT.lam)
+    torch.testing.assert_close(HEAT.lam, torch.from_numpy(random_graph().spectrum.lam) + 0.8)
+
+
+def test_heats_clock_spends_its_time_and_two_newton_steps_invert_it():
+    t = torch.linspace(0, 1, 200_001, dtype=torch.float64)
+    spent = torch.cumulative_trapezoid(HEAT.c(t), t)
+    assert float(spent[-1]) == pytest.approx(7.0, rel=1e-6)
+    for s in (1e-3, 0.1, 1.0, 3.0, 7.0):
+        s_of_t = HEAT.c_min * HEAT.t(s) + HEAT.k * HEAT.t(s) ** 5 / 5
+        assert s_of_t == pytest.approx(s, rel=0.05)
+
+
+def test_ve_levels_are_log_normal():
+    process = VEProcess(HEAT.lam, HEAT.U)
+    u = (torch.arange(100_000, dtype=torch.float64) + 0.5) / 100_000
+    logs = process.training_level(u).log()
+    assert float(logs.mean()) == pytest.approx(-1.2, abs=1e-6)
+    assert float(logs.std()) == pytest.approx(1.2, rel=1e-3)
+    assert torch.isfinite(process.training_level(torch.tensor([0.0, 1 - 2.0**-53], dtype=torch.float64)).log()).all()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from mixtures import GraphCoordinates, normal, random_graph, random_mixture, random_process
 
 from grcd import reference, score
+from grcd.process import HeatProcess, VEProcess
 
 MIXTURE = random_mixture()
 PROCESS = random_process(kappa=3.0, sigma=0.7)  # neither at its default, so that neither can be forgotten unnoticed
@@ -189,4 +190,88 @@ def test_a_network_in_single_precision_leaves_the_known_part_in_double():
 def test_make_composes_what_the_name_says():
     assert type(score.make("epsilon", PROCESS, SPECTRAL)) is score.Epsilon
     made = score.make("residual", PROCESS, SPECTRAL)
-    assert torch.equal(made.known(X0, 0.5), SPECTRAL.eps(X0, 0.5))
+    assert torch.equal(made.decoded(X0, torch.zeros_like(X0), 0.5), SPECTRAL.eps(X0, 0.5))
+    for name in ("whitened-scalar", "whitened-graph"):
+        v = score.make(name, PROCESS, SPECTRAL).reference.v
+        assert torch.equal(v, SPECTRAL.v if name.endswith("graph") else SPECTRAL.v.mean().expand(5))
+
+
+# -- the comparators' parameterisations --------------------------------------------------------------------------------
+
+VE = VEProcess(PROCESS.mu, PROCESS.U)
+AFFINE = {
+    **PARAMETERISATIONS,
+    "whitened": score.Whitened(PROCESS, SPECTRAL),
+    "preconditioned": score.Preconditioned(VE),
+    "preconditioned, static": score.StaticPreconditioned(VE),
+    "preconditioned, conjugate": score.ConjugatePreconditioned(VE),
+}
+
+
+@pytest.mark.parametrize("p", AFFINE.values(), ids=AFFINE)
+@every_level
+def test_a_target_decodes_to_the_noise_it_stands_for(p, q):
+    x = X0 + q * EPS
+    torch.testing.assert_close(p.decoded(x, p.target(x, EPS, q), q), EPS, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("p", AFFINE.values(), ids=AFFINE)
+def test_the_baseline_is_the_loss_of_a_network_that_predicts_what_the_reference_does(p):
+    x = X0 + LEVELS * EPS
+    best = p.target(x, SPECTRAL.eps(x, LEVELS), LEVELS)
+    losses = p.losses(lambda seen, t: best, X0, EPS, LEVELS)
+    torch.testing.assert_close(p.baseline(SPECTRAL, X0, EPS, LEVELS).mean(-1), losses, rtol=1e-10, atol=1e-12)
+
+
+@every_level
+def test_the_whitened_score_is_the_score_times_the_references_covariance(q):
+    """In graph coordinates, written with matrices: ``A (Sigma + q^2) A`` times ``-A^-1 eps / q``."""
+    for row, level in zip(EPS, torch.as_tensor(q, dtype=torch.float64).expand(4, 1).flatten(), strict=True):
+        A, level = a(float(level) / 3.0), float(level)
+        marginal = A @ (SPECTRAL.covariance() + level**2 * torch.eye(5, dtype=torch.float64)) @ A
+        expected = marginal @ torch.linalg.solve(A, -row / level)
+        found = score.Whitened(PROCESS, SPECTRAL).target(X0[:1], row[None], level)[0]
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("q", [0.02, 0.5, 30.0])
+def test_edms_preconditioning_has_unit_input_and_target_for_unit_data(q):
+    """Karras et al.'s requirements, from the coefficients of independent unit data and noise."""
+    p, one, zero = (
+        score.Preconditioned(VE),
+        torch.ones(1, 5, dtype=torch.float64),
+        torch.zeros(1, 5, dtype=torch.float64),
+    )
+    of_data, of_noise = p.seen(one, q), p.seen(q * one, q)
+    torch.testing.assert_close(of_data**2 + of_noise**2, one)
+    of_data, of_noise = p.target(one, zero, q), p.target(q * one, one, q)
+    torch.testing.assert_close(of_data**2 + of_noise**2, one)
+    assert float(VE.t(q)) == pytest.approx(np.log(q) / 4)
+
+
+@pytest.mark.parametrize("q", [0.02, 0.5, 30.0])
+def test_conjugate_preconditioning_shows_the_network_what_grcd_does(q):
+    a = (1 + VE.mu * q**2) ** -0.5
+    expected = (X0 @ VE.U * a) @ VE.U.T
+    torch.testing.assert_close(score.ConjugatePreconditioned(VE).seen(X0, q), expected)
+    static = (X0 @ VE.U * (1 + VE.mu) ** -0.5) @ VE.U.T / np.sqrt(1 + q**2)
+    torch.testing.assert_close(score.StaticPreconditioned(VE).seen(X0, q), static)
+
+
+def test_gads_score_is_the_true_one_where_its_network_knows_the_posterior_mean():
+    heat = HeatProcess.on(random_graph().spectrum)
+    p, s, v = score.Denoised(heat), 0.7, SPECTRAL.v
+    a, noise = torch.exp(-heat.lam * s), (1 - torch.exp(-2 * heat.lam * s)) / heat.lam
+    marginal = v * a**2 + noise
+
+    def posterior_mean(x, t):
+        return (x @ heat.U * (v * a / marginal)) @ heat.U.T
+
+    expected = -(X0 @ heat.U / marginal) @ heat.U.T
+    torch.testing.assert_close(p.graph_score(posterior_mean)(X0, s), expected, rtol=1e-10, atol=1e-10)
+    losses = p.losses(posterior_mean, X0, EPS, torch.full((4, 1), s, dtype=torch.float64))
+    baseline = p.baseline(SPECTRAL, X0, EPS, torch.full((4, 1), s, dtype=torch.float64)).mean(-1)
+    x = heat.nodes(heat.modes(X0) * a + heat.modes(EPS) * noise.sqrt())
+    modes = heat.modes(posterior_mean(x, None))
+    variation = (modes**2 * torch.from_numpy(random_graph().spectrum.lam)).mean(-1)
+    torch.testing.assert_close(losses, baseline + 5e-3 * variation, rtol=1e-9, atol=1e-12)

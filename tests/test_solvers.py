@@ -14,6 +14,7 @@ from scipy.integrate import quad
 
 from grcd import reference, solvers
 from grcd.errors import InputError
+from grcd.process import HeatProcess
 
 MIXTURE = random_mixture()
 PROCESS = random_process(kappa=2.0, sigma=0.8)  # sigma other than 1, so that it cannot be forgotten unnoticed
@@ -22,7 +23,8 @@ FULL = reference.full(MIXTURE.covariance())
 Q0, Q1 = PROCESS.q_max, PROCESS.q_min
 X = 2 * normal(3, 5, seed=1)
 PARTS = {"process": PROCESS, "reference": SPECTRAL}
-TWO_EVALUATIONS = [name for name, row in solvers.SOLVERS.items() if row.evaluations == 2]
+FLOW = [name for name, row in solvers.SOLVERS.items() if not (row.to_zero or row.stochastic)]
+TWO_EVALUATIONS = [name for name in FLOW if solvers.SOLVERS[name].evaluations == 2]
 ROUNDING = 1e-12  # a few dozen float64 operations on numbers of order one
 
 
@@ -49,7 +51,7 @@ def solution():
     return MIXTURE.solution(X, Q0, Q1)
 
 
-@pytest.mark.parametrize("name", solvers.SOLVERS)
+@pytest.mark.parametrize("name", FLOW)
 def test_the_error_falls_with_the_order_the_table_states(name, solution):
     row = solvers.SOLVERS[name]
 
@@ -230,7 +232,7 @@ def test_dpm_multistep_equals_the_printed_updates_on_any_grid(ratios, known):
 
 
 @pytest.mark.parametrize("grid", ["power", "log-snr"])
-@pytest.mark.parametrize("name", solvers.SOLVERS)
+@pytest.mark.parametrize("name", FLOW)
 def test_every_budget_is_spent_exactly_at_levels_inside_the_range(name, grid):
     for nfe in range(1, 10):
         seen = []
@@ -261,8 +263,67 @@ def test_the_papers_solver_refuses_a_reference_outside_the_graph_fourier_basis()
         solvers.solve("exponential-paper", MIXTURE.eps_hat, X, 4, PROCESS, FULL)
 
 
-@pytest.mark.parametrize("name", solvers.SOLVERS)
+@pytest.mark.parametrize("name", FLOW)
 def test_signals_do_not_know_of_each_other(name):
     together = solvers.solve(name, MIXTURE.eps_hat, X, 5, PROCESS, SPECTRAL)
     apart = [solvers.solve(name, MIXTURE.eps_hat, x[None], 5, PROCESS, SPECTRAL) for x in X]
     torch.testing.assert_close(together, torch.cat(apart), rtol=ROUNDING, atol=ROUNDING)
+
+
+# -- EDM's Heun, down to zero --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nfe", range(1, 9))
+def test_edms_heun_steps_over_its_levels_and_then_to_zero(nfe):
+    """The published algorithm, written out: K levels of the power law, zero, no correction at the end."""
+    steps = math.ceil(nfe / 2)
+    levels = [Q0] if steps == 1 else power_grid(steps - 1, 7.0)
+    x, calls = X, 0
+    for q, below in pairwise([*levels, 0.0]):
+        slope, calls = MIXTURE.eps_hat(x, q), calls + 1
+        after = x + (below - q) * slope
+        if below > 0:
+            after, calls = x + (below - q) * (slope + MIXTURE.eps_hat(after, below)) / 2, calls + 1
+        x = after
+    counted = solvers.Counted(MIXTURE.eps_hat)
+    found = solvers.solve("heun-edm", counted, X, nfe, PROCESS, SPECTRAL, rho=7.0)
+    torch.testing.assert_close(found, x, rtol=1e-12, atol=1e-12)
+    assert counted.nfe == calls == solvers.SOLVERS["heun-edm"].spends(nfe) == 2 * steps - 1
+
+
+# -- Euler-Maruyama in heat time -----------------------------------------------------------------------------------
+
+
+HEAT = HeatProcess.on(random_graph().spectrum)
+
+
+def gaussian_score(x, s):
+    """The exact score where data are the spectral reference."""
+    a = torch.exp(-HEAT.lam * s)
+    variance = a**2 * SPECTRAL.v + (1 - a**2) / HEAT.lam
+    return -(x @ HEAT.U / variance) @ HEAT.U.T
+
+
+def test_euler_maruyama_is_the_reverse_equation_step_by_step():
+    noise = [normal(3, 5, seed=10 + k) for k in range(4)]
+    L = (HEAT.U * HEAT.lam) @ HEAT.U.T
+    x, h = X, 7.0 / 4
+    for k in range(4):
+        x = x + h * (x @ L + 2 * gaussian_score(x, 7.0 - k * h)) + math.sqrt(2 * h) * noise[k]
+    found = solvers.solve("euler-maruyama", gaussian_score, X, 4, HEAT, SPECTRAL, noise=noise.__getitem__)
+    torch.testing.assert_close(found, x, rtol=1e-11, atol=1e-11)
+
+
+def test_euler_maruyama_converges_to_the_data_with_weak_order_one():
+    """With a linear score the variance of each mode can be carried along exactly: no sampling error."""
+    eye = HEAT.U.T.contiguous()  # one signal a mode
+
+    def error(K):
+        variance, grid = HEAT.variance(7.0), np.linspace(7.0, 0.0, K + 1)
+        for s0, s1 in pairwise(grid):
+            still = solvers.euler_maruyama(gaussian_score, [s0, s1], eye, HEAT, lambda step: torch.zeros_like(eye))
+            factor = torch.diagonal(still @ HEAT.U)
+            variance = factor**2 * variance + 2 * (s0 - s1)
+        return float((variance - SPECTRAL.v).norm())
+
+    assert abs(measured_order(error, (400, 800, 1600)) - 1) < 0.1

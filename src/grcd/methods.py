@@ -1,8 +1,8 @@
-"""The table of methods: a name, and the four separable parts it is composed of (section 4.3 calls them rungs).
+"""The table of methods: a name, and the separable parts it is composed of (section 4.3 calls them rungs).
 
-Forward process and backbone are the same for all of these; they differ in the parameterisation the network is trained
-with, the Gaussian the sampler starts from, the solver, and its grid. Methods with the same ``network`` share one
-training: ``grcd-rho1`` and ``grcd-rho3`` differ in their grid only, ``clock`` and ``clock+reference`` in their
+The backbone is the same for all of these; they differ in the forward process, the parameterisation the network is
+trained with, the Gaussian the sampler starts from, the solver, and its grid. Methods with the same ``network`` share
+one training: ``grcd-rho1`` and ``grcd-rho3`` differ in their grid only, ``clock`` and ``clock+reference`` in their
 terminal draw only.
 """
 
@@ -12,21 +12,31 @@ from dataclasses import dataclass
 
 from .errors import unknown
 
+EDM_RANGE, VE_RANGE = (0.002, 80.0), (0.02, 32.64)
+
 
 @dataclass(frozen=True)
 class Method:
-    """Four parts by name, and the exponent of the sampling grid."""
+    """Parts by name, and the exponent of the sampling grid."""
 
-    parameterisation: str  # "residual" or "epsilon"
-    terminal: str  # what the sampler starts from: "fitted" or "scalar" reference
+    parameterisation: str  # see score.py
+    terminal: (
+        str  # what the sampler starts from: "fitted" or "scalar" reference, "noise" alone, or the "stationary" law
+    )
     solver: str
     rho: float
     about: str
+    process: str = "conjugate"  # "conjugate", "ve" or "heat"
+    levels: tuple[float, float] = VE_RANGE  # smallest and largest noise of a "ve" process
 
     @property
-    def network(self) -> str:
+    def network(self) -> tuple[str, str]:
         """What training depends on."""
-        return self.parameterisation
+        return self.process, self.parameterisation
+
+
+def _ve(parameterisation: str, about: str, levels: tuple[float, float] = VE_RANGE) -> Method:
+    return Method(parameterisation, "noise", "heun-edm", 7, about, "ve", levels)
 
 
 METHODS: dict[str, Method] = {
@@ -34,6 +44,13 @@ METHODS: dict[str, Method] = {
     "grcd-rho3": Method("residual", "fitted", "exponential-paper", 3, "the paper's GRCD"),
     "grcd-rho1": Method("residual", "fitted", "exponential-paper", 1, "the paper's GRCD on the uniform grid"),
     "grcd-epsilon-heun": Method("epsilon", "fitted", "heun-paper", 1, "GRCD without residual score"),
+    "edm": _ve("preconditioned", "EDM: isotropic noise, published preconditioning", EDM_RANGE),
+    "gad": Method("denoised", "stationary", "euler-maruyama", 1, "GAD: graph heat diffusion, its own sampler", "heat"),
+    "wsd-scalar": Method("whitened-scalar", "scalar", "heun-paper", 1, "whitened score, scalar variance"),
+    "wsd-graph": Method("whitened-graph", "fitted", "heun-paper", 1, "whitened score, graph-spectral covariance"),
+    "isotropic-ve": _ve("preconditioned", "control: isotropic preconditioning"),
+    "static-precond": _ve("preconditioned-static", "control: static graph preconditioning"),
+    "conjugate-precond": _ve("preconditioned-conjugate", "control: dynamic conjugate preconditioning"),
     "clock": Method("epsilon", "scalar", "heun-paper", 1, "ladder: mode-dependent clock, scalar terminal reference"),
     "clock+reference": Method("epsilon", "fitted", "heun-paper", 1, "ladder: + fitted terminal reference"),
     "clock+reference+residual": Method("residual", "fitted", "heun-paper", 1, "ladder: + residual score"),

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from . import device as devices
-from . import methods, score, solvers
+from . import methods, process, score, solvers
 from .backbone import DenoiserGNN
 from .config import Config
 from .data.dataset import fingerprint
@@ -21,7 +21,6 @@ from .data.splits import evenly
 from .errors import InputError, unknown
 from .graph import Graph
 from .normalizer import Normalizer, blocks, check_signals
-from .process import ConjugateProcess
 from .progress import bar
 from .reference import Gaussian, ledoit_wolf, scalar, spectral
 from .run import Run, read
@@ -43,9 +42,7 @@ class GRCD:
         self.config = c = Config.make(method=method, seed=seed, **settings)
         self.method = methods.find(method)
         self.device = devices.find(device)
-        self.process = ConjugateProcess.on(
-            self.graph.spectrum, c.delta, kappa=c.kappa, sigma=c.sigma, t_min=c.t_min, t_max=c.t_max
-        ).to(self.device)
+        self.process = process.make(self.method.process, self.graph.spectrum, c, self.method.levels).to(self.device)
         self.normalizer: Normalizer | None = None
         self.reference: Gaussian | None = None
         self.network: DenoiserGNN | None = None
@@ -152,22 +149,28 @@ class GRCD:
         batch = self._batch() if batch is None else batch
         _refuse_uncountable(n=n, batch=batch)
         solver = self.method.solver if solver is None else solver
+        self._refuse_solver(solver)
         levels = solvers.levels(solver, nfe, self.process, grid, self.method.rho if rho is None else rho)
         parts, done = [], 0
         with devices.arithmetic(), torch.inference_mode(), bar("sampling", n) as advance:
             noise = Stream(seed, "terminal", self.device).normal(0, n * len(self.graph)).view(n, -1)
             for part in noise.split(batch):
-                parts.append(self._sampler(part, precision, solver, nfe, tuple(levels))(part))
+                parts.append(self._sampler(part, precision, solver, nfe, tuple(levels), (seed, done))(part))
                 done += len(part)
                 advance(done, "")
             return self.normalizer.undo(torch.cat(parts).cpu().numpy())
 
-    def _sampler(self, noise: Tensor, precision: str, *choices) -> Callable[[Tensor], Tensor]:
+    def _sampler(
+        self, noise: Tensor, precision: str, solver: str, nfe: int, levels: tuple[float, ...], place: tuple[int, int]
+    ) -> Callable[[Tensor], Tensor]:
         """From terminal noise to z-scored signals; on CUDA a captured graph, made once for a batch size and choices."""
+        choices = (solver, nfe, levels)
         key = (len(noise), precision, *choices)
-        if self.device.type != "cuda":
+        stochastic = solvers.find(solver).stochastic
+        if self.device.type != "cuda" or stochastic:
             network = self._cast(precision)
-            return lambda noise: self._generated(network, noise, *choices)
+            steps = _noise(*place, noise) if stochastic else None
+            return lambda noise: self._generated(network, noise, *choices, steps)
         if not self._replay or self._replay[0] != key:
             self._replay = ()  # lets go of the last one's memory first
             network, source, sink = self._cast(precision), torch.empty_like(noise), torch.empty_like(noise)
@@ -182,12 +185,24 @@ class GRCD:
 
         return sampled
 
-    def _generated(self, network, noise: Tensor, solver: str, nfe: int, levels: tuple[float, ...]) -> Tensor:
-        """Terminal draw, probability flow, and back to graph coordinates (section 3)."""
+    def _generated(
+        self, network, noise: Tensor, solver: str, nfe: int, levels: tuple[float, ...], steps: Callable | None = None
+    ) -> Tensor:
+        """Terminal draw, reverse process, and back to graph coordinates (section 3)."""
+        score, process = self._score(self.reference), self.process
+        known = score.graph_score(network) if steps is not None else score.eps_hat(network)
+        x_max = self._terminal(noise, levels[0])
+        x = solvers.solve(solver, known, x_max, nfe, process, self.reference, levels, noise=steps)
+        return x if self.method.process == "heat" else process.to_graph(x, levels[-1])
+
+    def _terminal(self, noise: Tensor, q: float) -> Tensor:
+        """What the sampler starts from."""
+        if self.method.terminal == "noise":
+            return q * noise
+        if self.method.terminal == "stationary":
+            return self.process.nodes(self.process.modes(noise) * self.process.variance(q).sqrt())
         terminal = scalar(self.reference) if self.method.terminal == "scalar" else self.reference
-        eps_hat = self._score(self.reference).eps_hat(network)
-        x = solvers.solve(solver, eps_hat, terminal.draw(noise, levels[0]), nfe, self.process, self.reference, levels)
-        return self.process.to_graph(x, levels[-1])
+        return terminal.draw(noise, q)
 
     def _cast(self, precision: str) -> DenoiserGNN:
         if precision not in PRECISIONS:
@@ -196,6 +211,15 @@ class GRCD:
 
     def _batch(self) -> int:
         return max(1, BATCH_ENTRIES[self.device.type] // (len(self.graph) * self.config.width))
+
+    def _refuse_solver(self, name: str) -> None:
+        solver, kind = solvers.find(name), self.method.process
+        if (kind == "heat") != solver.stochastic or (kind == "ve" and "process" in solver.needs):
+            raise InputError(
+                f"the solver {name!r} for the method {self.config.method!r}",
+                "a solver for its forward process",
+                f"leave it out: {self.method.solver!r} is the method's own",
+            )
 
     def _refuse_unfitted(self) -> None:
         if self.network is None:
@@ -278,6 +302,12 @@ def _observed(signals: np.ndarray, what: str) -> tuple[np.ndarray, float]:
     if len(rows) == 0:
         raise InputError(f"{what} in which nothing was observed", "some readings", "give other signals, or fill these")
     return rows, float(count.sum() / signals.size)
+
+
+def _noise(seed: int, start: int, like: Tensor) -> Callable[[int], Tensor]:
+    """The noise of each step of a stochastic solver, for the signals from ``start`` on: the same for any batch size."""
+    stream, nodes = Stream(seed, "steps", like.device), like.shape[1]
+    return lambda step: stream.normal(step, (start + len(like)) * nodes).view(-1, nodes)[start:]
 
 
 def _unfit(path: str | Path, error: Exception) -> InputError:

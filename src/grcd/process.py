@@ -13,6 +13,14 @@ with those of ``a_i x~_i`` gives ``a_i' = -mu_i c_i a_i`` and ``sigma^2 c_i = a_
 
 Every mode then has noise variance ``q^2`` in conjugate coordinates and conditional SNR ``1/q^2``.
 
+**Variance exploding** (EDM and the preconditioning controls). The same isotropic corruption without the graph,
+``x = x_0 + q eps``, with log-normal levels in training, down to zero noise in sampling.
+
+**Heat** (GAD, arXiv 2510.05036). One clock for all modes, ``dx = -L_gamma x ds + sqrt(2) sigma dW`` in heat time ``s``
+with ``L_gamma = L + gamma I``, so that ``x_s = H x_0 + sqrt(Sigma) eps`` with ``H = exp(-s L_gamma)`` and
+``Sigma = sigma^2 (I - H^2) L_gamma^-1``. Heat time runs as ``s(t) = int c`` with ``c(t) = c_min + k (t/T)^alpha`` and
+``s(T) = S``.
+
 **Shared clock** (appendix A.1.2). One clock for all modes, as in graph heat diffusion, cannot do that: its variance in
 coordinates with the attenuation undone is ``sigma^2/mu_i (exp(2 mu_i C) - 1)``, which depends on ``mu_i``.
 
@@ -21,12 +29,17 @@ Times and noise levels are floats or tensors; per-mode results broadcast as ``(.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from .graph import Spectrum
+
+if TYPE_CHECKING:
+    from .config import Config
 
 
 @dataclass(frozen=True)
@@ -132,6 +145,83 @@ class ConjugateProcess:
 
 
 @dataclass(frozen=True)
+class VEProcess:
+    """``x_q = x_0 + q eps``. The basis is there for preconditioners that are shaped by the graph."""
+
+    mu: Tensor  # (modes,) eigenvalues of L_delta
+    U: Tensor  # (nodes, modes)
+    q_min: float = 0.02
+    q_max: float = 32.64
+    mean: float = -1.2  # of log q in training
+    spread: float = 1.2
+
+    def to(self, device) -> VEProcess:
+        return replace(self, mu=self.mu.to(device), U=self.U.to(device))
+
+    def t(self, q):
+        """What the network is told: ``log(q) / 4``."""
+        return q.log() / 4 if isinstance(q, Tensor) else math.log(q) / 4
+
+    def training_level(self, u: Tensor) -> Tensor:
+        """Log-normal, for ``u`` uniform on [0, 1)."""
+        return torch.exp(self.mean + self.spread * torch.special.ndtri(u.clamp(1e-12, 1 - 1e-12)))
+
+    modes, nodes = ConjugateProcess.modes, ConjugateProcess.nodes
+
+    def to_graph(self, x: Tensor, q) -> Tensor:
+        """There are no other coordinates."""
+        return x
+
+
+@dataclass(frozen=True)
+class HeatProcess:
+    """GAD's forward process, by heat time ``s``; the defaults are those of table app_hparams."""
+
+    lam: Tensor  # (modes,) eigenvalues of L_gamma = L + gamma I, L the symmetric normalised Laplacian
+    U: Tensor  # (nodes, modes)
+    sigma: float = 1.0
+    S: float = 7.0
+    alpha: float = 4.0
+    c_min: float = 0.1
+    draw: float = 0.65  # exponent of the training draw
+
+    @classmethod
+    def on(cls, spectrum: Spectrum, gamma: float = 0.8) -> HeatProcess:
+        return cls(torch.from_numpy(spectrum.lam + gamma), torch.from_numpy(spectrum.U))
+
+    def to(self, device) -> HeatProcess:
+        return replace(self, lam=self.lam.to(device), U=self.U.to(device))
+
+    modes, nodes = ConjugateProcess.modes, ConjugateProcess.nodes
+
+    @property
+    def k(self) -> float:
+        return (self.S - self.c_min) * (self.alpha + 1)
+
+    def c(self, t):
+        """The clock's rate, for T = 1."""
+        return self.c_min + self.k * t**self.alpha
+
+    def t(self, s):
+        """The time at which heat time is ``s``: two Newton steps on ``c_min t + k t^(alpha+1)/(alpha+1) = s``."""
+        t = (s / self.S) ** (1 / (self.alpha + 1))
+        for _ in range(2):
+            t = t - (self.c_min * t + self.k * t ** (self.alpha + 1) / (self.alpha + 1) - s) / self.c(t)
+        return t
+
+    def training_level(self, u):
+        return self.S * u**self.draw
+
+    def a(self, s) -> Tensor:
+        """``H = exp(-s lam)``."""
+        return torch.exp(-self.lam * s)
+
+    def variance(self, s) -> Tensor:
+        """``Sigma = sigma^2 (1 - H^2) / lam``."""
+        return -(self.sigma**2) / self.lam * torch.expm1(-2 * self.lam * s)
+
+
+@dataclass(frozen=True)
 class SharedClock:
     """Graph heat diffusion: one integrated clock ``C`` for every mode (appendix A.1.2)."""
 
@@ -153,3 +243,15 @@ class SharedClock:
     def matching_clock(self, q) -> Tensor:
         """``C_i*`` at which mode ``i`` alone would reach variance ``q^2``: strictly decreasing in ``mu_i``."""
         return torch.log1p(self.mu * q**2 / self.sigma**2) / (2 * self.mu)
+
+
+def make(
+    kind: str, spectrum: Spectrum, config: Config, levels: tuple[float, float]
+) -> ConjugateProcess | VEProcess | HeatProcess:
+    """A forward process by name, with the settings that concern it."""
+    if kind == "heat":
+        return HeatProcess.on(spectrum)
+    conjugate = ConjugateProcess.on(
+        spectrum, config.delta, kappa=config.kappa, sigma=config.sigma, t_min=config.t_min, t_max=config.t_max
+    )
+    return conjugate if kind == "conjugate" else VEProcess(conjugate.mu, conjugate.U, *levels)

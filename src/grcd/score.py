@@ -1,14 +1,20 @@
 """Parameterisations: how a network output becomes a noise prediction ``eps_hat`` (section 3.3, appendix A.3).
 
-Both regress on the noise of ``x~ = x_0 + q eps``, from what the network sees: the signal in graph coordinates and the
-time. They differ in the part that is known beforehand:
+All regress on the noise of ``x~ = x_0 + q eps``; they differ in what the network sees and in what is known beforehand.
+Each is an affine map between a noise prediction and a network output: ``target`` turns the one into the other and
+``decoded`` turns it back, so the objective is ``|F_theta - target(x~, eps, q)|^2`` for every one of them.
 
-    epsilon     eps_hat = f_theta                              target  f* = eps
-    residual    eps_hat = q (Sigma + q^2 I)^-1 x~ + f_theta    target  f* = eps - q (Sigma + q^2 I)^-1 x~
+    epsilon          eps = F                              sees A_t x~ and t
+    residual         eps = q (Sigma + q^2 I)^-1 x~ + F    sees A_t x~ and t               (GRCD)
+    whitened         eps = -q / (a (v + q^2)) F           sees A_t x~ and t               (WSD-style)
+    preconditioned   x_0 = c_skip x~ + c_out F            sees c_in x~ and log(q) / 4     (EDM, controls)
+    denoised         x_0 = F, on the heat process         sees x_s and t                  (GAD)
 
-In graph coordinates the second is eq. score, ``s_i = -x_i/gamma_i - f_i/eta_i``, and its target eq. loss, since
-``eta_i x_i / gamma_i = q x~_i / (v_i + q^2)``. Either way the best network gives ``eps_hat = E[eps | x~]``, hence the
-marginal score ``-eps_hat / q``; where data are Gaussian with covariance ``Sigma`` the best residual is zero.
+In graph coordinates the residual is eq. score, ``s_i = -x_i/gamma_i - f_i/eta_i``, and its target eq. loss, since
+``eta_i x_i / gamma_i = q x~_i / (v_i + q^2)``. The whitened score is the score times the reference's covariance in
+those coordinates, ``F_i = gamma_i s_i``. Whatever the parameterisation, the best network gives
+``eps_hat = E[eps | x~]``, hence the marginal score ``-eps_hat / q``; where data are Gaussian with covariance ``Sigma``
+the best residual is zero.
 
 ``q`` is a float (one level for the batch) or a tensor (batch, 1).
 """
@@ -22,36 +28,38 @@ import torch
 from torch import Tensor, nn
 
 from .errors import unknown
-from .process import ConjugateProcess
-from .reference import Gaussian
+from .process import ConjugateProcess, VEProcess
+from .reference import Gaussian, scalar
 
 
 @dataclass(frozen=True)
 class Epsilon:
     """The network predicts the noise itself."""
 
-    process: ConjugateProcess
-
-    def known(self, x: Tensor, q) -> Tensor | float:
-        """The part of ``eps_hat`` that needs no network."""
-        return 0.0
+    process: ConjugateProcess | VEProcess
 
     def target(self, x: Tensor, eps: Tensor, q) -> Tensor:
-        """What the network is trained on, for ``x~ = x_0 + q eps``."""
-        return eps - self.known(x, q)
+        """The output that stands for this noise; what the network is trained on, for ``x~ = x_0 + q eps``."""
+        return eps
+
+    def decoded(self, x: Tensor, output: Tensor, q) -> Tensor:
+        """The noise that this output stands for."""
+        return output
+
+    def seen(self, x: Tensor, q) -> Tensor:
+        """What the network looks at: the signal in graph coordinates."""
+        return self.process.to_graph(x, q)
 
     def output(self, network: nn.Module, x: Tensor, q) -> Tensor:
-        """``f_theta``, from the signal in graph coordinates and the time."""
+        """``F_theta``."""
         t = self.process.t(q)
-        if not isinstance(t, Tensor):
-            t = torch.full(
-                (), t, dtype=x.dtype, device=x.device
-            )  # made on the device: a copy from the host could not be captured
-        return network(self.process.to_graph(x, q), t).to(x.dtype)
+        if not isinstance(t, Tensor):  # made on the device: a copy from the host could not be captured
+            t = torch.full((), t, dtype=x.dtype, device=x.device)
+        return network(self.seen(x, q), t).to(x.dtype)
 
     def eps_hat(self, network: nn.Module) -> Callable[[Tensor, float], Tensor]:
         """The noise prediction as the solvers want it."""
-        return lambda x, q: self.known(x, q) + self.output(network, x, q)
+        return lambda x, q: self.decoded(x, self.output(network, x, q), q)
 
     def losses(
         self, network: nn.Module, x0: Tensor, eps: Tensor, q: Tensor, weight: Tensor | None = None
@@ -64,6 +72,11 @@ class Epsilon:
         square = (self.output(network, x, q) - self.target(x, eps, q)).square()
         return (square if weight is None else weight * square).mean(-1)
 
+    def baseline(self, reference: Gaussian, x0: Tensor, eps: Tensor, q: Tensor) -> Tensor:  # (batch, nodes)
+        """The squared error, in the same terms, of the noise that the reference alone predicts."""
+        x = x0 + q * eps
+        return (self.target(x, reference.eps(x, q), q) - self.target(x, eps, q)).square()
+
 
 @dataclass(frozen=True)
 class Residual(Epsilon):
@@ -71,14 +84,133 @@ class Residual(Epsilon):
 
     reference: Gaussian
 
-    def known(self, x: Tensor, q) -> Tensor:
-        return self.reference.eps(x, q)
+    def target(self, x: Tensor, eps: Tensor, q) -> Tensor:
+        return eps - self.reference.eps(x, q)
+
+    def decoded(self, x: Tensor, output: Tensor, q) -> Tensor:
+        return self.reference.eps(x, q) + output
 
 
-PARAMETERISATIONS = ("residual", "epsilon")
+@dataclass(frozen=True)
+class Whitened(Epsilon):
+    """The network predicts the score times the covariance ``gamma`` of a reference (spectral or scalar)."""
+
+    reference: Gaussian
+
+    def _gain(self, q) -> Tensor:
+        """``-gamma_i / eta_i = -a_i (v_i + q^2) / q``."""
+        return -self.process.a(q) * self.reference.variance(q) / q
+
+    def target(self, x: Tensor, eps: Tensor, q) -> Tensor:
+        return self.process.nodes(self.process.modes(eps) * self._gain(q))
+
+    def decoded(self, x: Tensor, output: Tensor, q) -> Tensor:
+        return self.process.nodes(self.process.modes(output) / self._gain(q))
 
 
-def make(name: str, process: ConjugateProcess, reference: Gaussian) -> Epsilon:
+@dataclass(frozen=True)
+class Preconditioned(Epsilon):
+    """EDM's preconditioning ``x_0 = c_skip x~ + c_out F(c_in x~)`` for data of variance 1 at every node.
+
+    The weighting ``1/c_out^2`` makes the objective the plain square of ``F``.
+    """
+
+    def coefficients(self, q):
+        """``c_skip, c_in, c_out``: numbers here, one a mode where the graph shapes them."""
+        total = 1 + q**2
+        return 1 / total, total**-0.5, q * total**-0.5
+
+    def scaled(self, x: Tensor, by) -> Tensor:
+        return x * by
+
+    def seen(self, x: Tensor, q) -> Tensor:
+        return self.scaled(x, self.coefficients(q)[1])
+
+    def target(self, x: Tensor, eps: Tensor, q) -> Tensor:
+        skip, _, out = self.coefficients(q)  # (x_0 - c_skip x~) / c_out with x_0 = x~ - q eps
+        return self.scaled(x, (1 - skip) / out) - self.scaled(eps, q / out)
+
+    def decoded(self, x: Tensor, output: Tensor, q) -> Tensor:
+        skip, _, out = self.coefficients(q)
+        return self.scaled(x, (1 - skip) / q) - self.scaled(output, out / q)
+
+
+@dataclass(frozen=True)
+class StaticPreconditioned(Preconditioned):
+    """The same, but what the network sees has passed the fixed graph filter ``(I + L_delta)^-1/2``."""
+
+    def seen(self, x: Tensor, q) -> Tensor:
+        p = self.process
+        return p.nodes(p.modes(super().seen(x, q)) * (1 + p.mu) ** -0.5)
+
+
+@dataclass(frozen=True)
+class ConjugatePreconditioned(Preconditioned):
+    """Shaped by the graph at every level: ``c_skip = a^2``, ``c_in = a``, ``c_out = q a`` with GRCD's ``a_i(q)``."""
+
+    def coefficients(self, q):
+        a2 = 1 / (1 + self.process.mu * q**2)
+        return a2, a2**0.5, q * a2**0.5
+
+    def scaled(self, x: Tensor, by) -> Tensor:
+        return self.process.nodes(self.process.modes(x) * by)
+
+
+@dataclass(frozen=True)
+class Denoised(Epsilon):
+    """GAD: the network predicts ``x_0`` from ``x_s = H x_0 + sqrt(Sigma) eps``, by heat time ``s`` in place of ``q``.
+
+    The objective ``|x_0_hat - x_0|^2 / (1 + 2 sigma^2 c)`` plus a little total variation ``x_0_hat' L x_0_hat``.
+    """
+
+    tv: float = 5e-3
+
+    def corrupted(self, x0: Tensor, eps: Tensor, s) -> Tensor:
+        p = self.process
+        return p.nodes(p.modes(x0) * p.a(s) + p.modes(eps) * p.variance(s).sqrt())
+
+    def seen(self, x: Tensor, s) -> Tensor:
+        return x
+
+    def graph_score(self, network: nn.Module) -> Callable[[Tensor, float], Tensor]:
+        """``-(x - H x_0_hat) / Sigma``, as the sampler wants it."""
+        p = self.process
+
+        def score(x: Tensor, s: float) -> Tensor:
+            x0 = self.output(network, x, s)
+            return -p.nodes((p.modes(x) - p.a(s) * p.modes(x0)) / p.variance(s))
+
+        return score
+
+    def losses(self, network, x0, eps, s, weight=None) -> Tensor:
+        p = self.process
+        x0_hat = self.output(network, self.corrupted(x0, eps, s), s)
+        square = (x0_hat - x0).square()
+        fit = (square if weight is None else weight * square).mean(-1, keepdim=True)
+        smooth = (p.modes(x0_hat).square() * (p.lam - p.lam.min())).mean(-1, keepdim=True)
+        return (fit / (1 + 2 * p.sigma**2 * p.c(p.t(s))) + self.tv * smooth).squeeze(-1)
+
+    def baseline(self, reference: Gaussian, x0: Tensor, eps: Tensor, s: Tensor) -> Tensor:
+        """The reference's posterior mean of ``x_0``."""
+        p = self.process
+        x, v = p.modes(self.corrupted(x0, eps, s)), reference.v
+        x0_hat = p.nodes(x * v * p.a(s) / (v * p.a(s) ** 2 + p.variance(s)))
+        return (x0_hat - x0).square() / (1 + 2 * p.sigma**2 * p.c(p.t(s)))
+
+
+def make(name: str, process: ConjugateProcess | VEProcess, reference: Gaussian) -> Epsilon:
     if name not in PARAMETERISATIONS:
         raise unknown("parameterisation", name, PARAMETERISATIONS)
-    return Residual(process, reference) if name == "residual" else Epsilon(process)
+    return PARAMETERISATIONS[name](process, reference)
+
+
+PARAMETERISATIONS: dict[str, Callable[..., Epsilon]] = {
+    "epsilon": lambda process, reference: Epsilon(process),
+    "residual": Residual,
+    "whitened-scalar": lambda process, reference: Whitened(process, scalar(reference)),
+    "whitened-graph": Whitened,
+    "preconditioned": lambda process, reference: Preconditioned(process),
+    "preconditioned-static": lambda process, reference: StaticPreconditioned(process),
+    "preconditioned-conjugate": lambda process, reference: ConjugatePreconditioned(process),
+    "denoised": lambda process, reference: Denoised(process),
+}

@@ -22,6 +22,11 @@ for the multistep ones.
 extrapolated through the last two (2M) or three (3M) evaluations. 3M starts with one first-order and one second-order
 step; the first alone leaves an error of second order, so its global order is 2. From exact starting values
 (``history``) it is 3. (Widespread code for 3M halves the second difference; that term is then wrong at second order.)
+
+**EDM's Heun** goes on to zero noise: ``K`` steps over ``K`` levels of the power law and a last one to 0, which is left
+uncorrected, so it spends ``2K - 1`` evaluations, one fewer than an even budget.
+
+**Euler-Maruyama** on the reverse equation in heat time is GAD's own sampler, and the only stochastic one.
 """
 
 from __future__ import annotations
@@ -37,7 +42,7 @@ from torch import Tensor
 
 from . import grids
 from .errors import InputError, unknown
-from .process import ConjugateProcess
+from .process import ConjugateProcess, HeatProcess
 from .reference import Gaussian
 
 EpsHat = Callable[[Tensor, float], Tensor]
@@ -51,6 +56,17 @@ def heun(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, correct_last: bo
         d0 = eps_hat(x, q0)
         predicted = x + (q1 - q0) * d0
         x = x + (q1 - q0) / 2 * (d0 + eps_hat(predicted, q1)) if correct else predicted
+    return x
+
+
+def euler_maruyama(
+    score: EpsHat, grid: Sequence[float], x_max: Tensor, process: HeatProcess, noise: Callable[[int], Tensor]
+) -> Tensor:
+    """GAD's sampler: the reverse equation ``dx = (L_gamma x + 2 sigma^2 score) ds + sqrt(2) sigma dW`` in heat time."""
+    x = x_max
+    for step, (s0, s1) in enumerate(pairwise(float(s) for s in grid)):
+        drift = process.nodes(process.modes(x) * process.lam) + 2 * process.sigma**2 * score(x, s0)
+        x = x + (s0 - s1) * drift + process.sigma * math.sqrt(2 * (s0 - s1)) * noise(step)
     return x
 
 
@@ -201,6 +217,15 @@ class Solver:
     order: int
     evaluations: int  # network evaluations a step
     needs: tuple[str, ...] = ()
+    to_zero: bool = False  # a last, uncorrected step to zero noise, as EDM's
+
+    @property
+    def stochastic(self) -> bool:
+        return "noise" in self.needs
+
+    def spends(self, nfe: int) -> int:
+        """Evaluations used of a budget: all, but for the correction that EDM's last step leaves out."""
+        return nfe - 1 if self.to_zero and nfe % 2 == 0 else nfe
 
 
 SOLVERS: dict[str, Solver] = {
@@ -208,6 +233,8 @@ SOLVERS: dict[str, Solver] = {
     "exponential-paper": Solver(exponential_paper, 2, 2, ("reference", "process")),
     "heun": Solver(heun, 2, 2),
     "heun-paper": Solver(heun_paper, 2, 2, ("process",)),
+    "heun-edm": Solver(heun, 2, 2, to_zero=True),
+    "euler-maruyama": Solver(euler_maruyama, 1, 1, ("process", "noise")),
     "dpm++2m": Solver(dpm2m, 2, 1),
     "dpm++3m": Solver(dpm3m, 2, 1),  # 3 from exact starting values
 }
@@ -233,10 +260,17 @@ class Counted:
 def levels(
     name: str, nfe: int, process: ConjugateProcess, grid: str | Sequence[float] = "power", rho: float = 3.0
 ) -> np.ndarray:  # (K + 1,)
-    """The noise levels that a budget of ``nfe`` evaluations buys with this solver."""
+    """The noise levels that a budget of ``nfe`` evaluations buys with this solver; heat times, for GAD's."""
     if isinstance(nfe, bool) or not isinstance(nfe, int | np.integer) or nfe < 1:
         raise InputError(f"nfe = {nfe!r}", "a whole number of network evaluations from 1 up", "try 4")
-    return grids.make(grid, process.q_max, process.q_min, -(-nfe // find(name).evaluations), rho)
+    solver = find(name)
+    steps = -(-nfe // solver.evaluations)
+    if solver.stochastic:
+        return np.linspace(process.S, 0.0, steps + 1)
+    if solver.to_zero:  # EDM's: the levels but the last follow the power law
+        start = grids.make(grid, process.q_max, process.q_min, steps - 1, rho) if steps > 1 else [process.q_max]
+        return np.append(start, 0.0)
+    return grids.make(grid, process.q_max, process.q_min, steps, rho)
 
 
 def solve(
@@ -248,12 +282,15 @@ def solve(
     reference: Gaussian,
     grid: str | Sequence[float] = "power",
     rho: float = 3.0,
+    noise: Callable[[int], Tensor] | None = None,
 ) -> Tensor:
-    """Integrate along a grid, from ``q_max`` to ``q_min``, with exactly ``nfe`` evaluations of ``eps_hat``."""
-    solver, counted, grid = find(name), Counted(eps_hat), levels(name, nfe, process, grid, rho)
-    settings = {need: {"process": process, "reference": reference}[need] for need in solver.needs}
+    """Integrate along a grid with a budget of ``nfe`` evaluations of ``eps_hat``; the stochastic solver needs noise."""
+    solver, counted = find(name), Counted(eps_hat)
+    grid = levels(name, nfe, process, grid, rho) if isinstance(grid, str) else grid
+    at_hand = {"process": process, "reference": reference, "noise": noise}
+    settings = {need: at_hand[need] for need in solver.needs}
     if solver.evaluations == 2:
-        settings["correct_last"] = nfe % 2 == 0
+        settings["correct_last"] = nfe % 2 == 0 and not solver.to_zero
     x = solver.function(counted, grid, x_max, **settings)
-    assert counted.nfe == nfe, f"{name} spent {counted.nfe} evaluations of {nfe}"
+    assert counted.nfe == solver.spends(nfe), f"{name} spent {counted.nfe} evaluations of {nfe}"
     return x

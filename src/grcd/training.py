@@ -186,7 +186,7 @@ class Validation:
     def baseline(self, reference: Gaussian) -> float:
         """The error of predicting the noise by the reference."""
         noise, q = self.draws()
-        square = (noise - reference.eps(self.x + q * noise, q)).square()
+        square = self.score.baseline(reference, self.x, noise, q)
         return float((square if self.weight is None else self.weight * square).mean())
 
 
