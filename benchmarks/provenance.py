@@ -1,37 +1,13 @@
-"""Where a number comes from: the command, the machine, the versions, the date."""
+"""What every file under ``results/`` that a script here wrote opens with: its command, and where it ran."""
 
 from __future__ import annotations
 
-import datetime
-import os
-import platform
 import sys
 from pathlib import Path
 
-import numpy as np
-import torch
+from grcd.provenance import record
 
 
 def provenance(device: str) -> dict:
-    """What every file under ``results/`` opens with."""
-    return {
-        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
-        "date": datetime.date.today().isoformat(),
-        "hardware": hardware(device),
-        "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
-    }
-
-
-def hardware(device: str) -> str:
-    if device.startswith("cuda"):
-        return torch.cuda.get_device_name()
-    return f"{_cpu_name()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
-
-
-def _cpu_name() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+    command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+    return {"command": command, **record(device)}

@@ -64,3 +64,8 @@ def find(name: str) -> Method:
     if name not in METHODS:
         raise unknown("method", name, METHODS)
     return METHODS[name]
+
+
+def sharing(method: Method) -> list[str]:
+    """The methods that one training serves."""
+    return [name for name, other in METHODS.items() if other.network == method.network]

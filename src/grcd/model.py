@@ -160,6 +160,24 @@ class GRCD:
                 advance(done, "")
             return self.normalizer.undo(torch.cat(parts).cpu().numpy())
 
+    def as_method(self, name: str) -> GRCD:
+        """The same network, sampled as another method would: one that shares its training."""
+        other = methods.find(name)
+        if other.network != self.method.network:
+            raise InputError(
+                f"a network of {self.config.method!r} for the method {name!r}",
+                f"one that is trained alike: {', '.join(methods.sharing(self.method))}",
+                "train that method",
+            )
+        model = copy.copy(self)
+        model.method, model._replay = other, ()
+        model.process = process.make(other.process, self.graph.spectrum, self.config, other.levels).to(self.device)
+        return model
+
+    def spends(self, nfe: int, solver: str | None = None) -> int:
+        """Network evaluations that a budget comes to: EDM's last step leaves one out."""
+        return solvers.find(solver or self.method.solver).spends(nfe)
+
     def _sampler(
         self, noise: Tensor, precision: str, solver: str, nfe: int, levels: tuple[float, ...], place: tuple[int, int]
     ) -> Callable[[Tensor], Tensor]:

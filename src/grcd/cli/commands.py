@@ -18,7 +18,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 data_app = typer.Typer(help="Datasets: list, get, inspect and export them.", no_args_is_help=True)
+bench_app = typer.Typer(help="The benchmark: run its suites, print its tables.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+app.add_typer(bench_app, name="bench")
 
 Data = Annotated[str, typer.Option("--data", help="A dataset's name, or a file of signals.")]
 Seed = Annotated[int, typer.Option(help="Every random number follows from it.")]
@@ -240,6 +242,65 @@ def evaluate(
         print("control-...: Gaussians fitted to the training signals, no network; what a model has to beat")
     if scores.n < FEW:
         print(f"{scores.n} signals say little: score {FEW} or more")
+
+
+Suite = Annotated[str, typer.Argument(help="main, ladder, solvers, grid, snr, controls or quick.")]
+Settings = Annotated[
+    str | None, typer.Option("--settings", help="Which datasets, with commas; by default the suite's.")
+]
+Seeds = Annotated[str, typer.Option(help="Which seeds, with commas.")]
+Results = Annotated[Path, typer.Option(help="Where the cells are.")]
+
+
+@bench_app.command("run")
+def bench_run(
+    suite: Suite,
+    settings: Settings = None,
+    seeds: Seeds = "0,1,2",
+    methods: Methods = None,
+    device: Device = "auto",
+    jobs: Annotated[int, typer.Option(help="Trainings side by side.")] = 1,
+    results: Results = Path("results"),
+    runs: Annotated[Path, typer.Option(help="Where the trained networks are kept.")] = Path("runs/bench"),
+    chosen: Annotated[
+        list[str] | None, typer.Option("--set", help="A training setting for all, as key=value; may be repeated.")
+    ] = None,
+) -> None:
+    """Compute the cells of a suite that are not there yet. Interrupt it anywhere: the same command goes on."""
+    from ..bench import runner, suites
+
+    cells = suites.cells(suite, _listed(settings), _numbers(seeds), _listed(methods))
+    computed, failed = runner.run(cells, results, runs, device, jobs, _settings(chosen or []))
+    print(f"{suite}: {len(cells)} cells, {computed} computed now, {failed} failed")
+    print(f"next: grcd bench table {suite}" + (f" --settings {settings}" if settings else ""))
+
+
+@bench_app.command("table")
+def bench_table(
+    suite: Suite,
+    settings: Settings = None,
+    seeds: Seeds = "0,1,2",
+    kind: Annotated[str, typer.Option("--format", help="md, tex or csv.")] = "md",
+    results: Results = Path("results"),
+) -> None:
+    """Print a suite as a table: mean and sd over seeds, the paper's value and the ratio, controls and floor."""
+    from ..bench import suites, tables
+
+    cells = suites.cells(suite, _listed(settings), _numbers(seeds))
+    print(tables.render(tables.collected(suite, cells, results), kind), end="")
+
+
+def _listed(text: str | None) -> list[str]:
+    return [part.strip() for part in text.split(",")] if text else []
+
+
+def _numbers(text: str) -> list[int]:
+    from ..errors import InputError
+
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--seeds {text}", "whole numbers with commas", "for example --seeds 0,1,2") from None
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:

@@ -1,0 +1,61 @@
+"""A cell of the benchmark: one method, setting, seed and budget, and the small file that holds its score.
+
+Cells are written whole, so a benchmark that was killed goes on where it was and nothing is computed twice. A cell that
+failed says why, and is tried again the next time; so is one whose file is damaged.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ..files import write_json
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is measured. None stands for the method's own choice."""
+
+    setting: str
+    method: str  # of methods.py, or control-..., or floor
+    seed: int = 0
+    nfe: int | None = None  # the nominal budget; controls and floor have none
+    solver: str | None = None
+    rho: float | None = None
+    grid: str = "power"
+    kappa: float | None = None
+    symmetrize: str | None = None
+
+    @property
+    def needs_network(self) -> bool:
+        return not (self.method.startswith("control-") or self.method == "floor")
+
+    def path(self, results: Path) -> Path:
+        """Where its file is: the folder says the setting, the name the rest."""
+        choices = [self.method, f"s{self.seed}"]
+        choices += [f"nfe{self.nfe}"] if self.nfe is not None else []
+        choices += [self.solver] if self.solver else []
+        choices += [f"rho{self.rho:g}"] if self.rho is not None else []
+        choices += [self.grid] if self.grid != "power" else []
+        choices += [f"kappa{self.kappa:g}"] if self.kappa is not None else []
+        choices += [self.symmetrize] if self.symmetrize else []
+        return results / "cells" / self.setting / ("_".join(choices) + ".json")
+
+
+def read(cell: Cell, results: Path) -> dict | None:
+    """What is known of a cell; None if nothing is, or what there is cannot be read."""
+    try:
+        found = json.loads(cell.path(results).read_text())
+        return found if Cell(**found["cell"]) == cell else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def done(cell: Cell, results: Path) -> bool:
+    found = read(cell, results)
+    return found is not None and not found.get("error")
+
+
+def write(cell: Cell, results: Path, **found) -> None:
+    write_json(cell.path(results), {"cell": asdict(cell), **found})

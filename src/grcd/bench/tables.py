@@ -1,0 +1,186 @@
+"""Tables from cells: mean and sample standard deviation over seeds, the paper's value beside ours, floor and controls.
+
+The best method of a column is bold. A method whose difference from the best, paired by seed, is within the 95 %
+interval of Student's t is marked with ``~``: with these seeds the two cannot be told apart.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import t as student
+
+from ..errors import InputError, unknown
+from .cells import Cell, read
+
+Key = tuple[str, str, int | None]  # setting, row, nfe
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number of a table: its values by seed, how many cells failed, and what the paper prints."""
+
+    values: dict[int, float]
+    failed: int = 0
+    paper: tuple[float, float | None] | None = None
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(list(self.values.values()))) if self.values else math.nan
+
+    @property
+    def sd(self) -> float:
+        return float(np.std(list(self.values.values()), ddof=1)) if len(self.values) > 1 else math.nan
+
+
+def collected(suite: str, cells: Sequence[Cell], results: Path) -> dict[Key, Entry]:
+    """What has been measured, by setting, row and budget."""
+    found: dict[Key, dict] = {}
+    for cell in cells:
+        entry = found.setdefault((cell.setting, row_name(suite, cell), cell.nfe), {"values": {}, "failed": 0})
+        known = read(cell, results)
+        if known is not None and not known.get("error"):
+            entry["values"][cell.seed] = known["scores"]["ammd"]
+        elif known is not None:
+            entry["failed"] += 1
+    table = {key: Entry(**entry, paper=paper(suite, *key)) for key, entry in found.items()}
+    if not any(entry.values for entry in table.values()):
+        raise InputError(f"no cells of {suite} in {results}", "measured ones", f"grcd bench run {suite}")
+    return table
+
+
+def row_name(suite: str, cell: Cell) -> str:
+    """What a table calls a cell's row: the method, or what the suite varies."""
+    if not cell.needs_network:
+        return cell.method
+    if suite == "solvers":
+        name = {"heun-paper": "heun", "exponential-paper": "exponential"}.get(cell.solver, cell.solver)
+        name = "exponential-ours" if cell.solver == "exponential" else name
+        return name if name == "heun" else f"{name}-{'uniform' if cell.grid == 'log-snr' else f'rho{cell.rho:g}'}"
+    if suite == "grid":
+        return f"rho{cell.rho:g}"
+    return cell.method if cell.kappa is None else f"{cell.method}, kappa {cell.kappa:g}"
+
+
+@cache
+def _paper() -> dict[tuple, tuple[float, float | None]]:
+    text = (resources.files(__package__) / "paper.csv").read_text()
+    found = {}
+    for row in csv.DictReader(io.StringIO(text)):
+        key = (row["suite"], row["setting"], row["method"], int(row["nfe"]) if row["nfe"] else None)
+        found[key] = float(row["mean"]), float(row["sd"]) if row["sd"] else None
+    return found
+
+
+def paper(suite: str, setting: str, row: str, nfe: int | None) -> tuple[float, float | None] | None:
+    """What the paper prints for this row; controls and the ladder's shared rows appear in several of its tables."""
+    known = _paper()
+    for table in (suite, "controls", "main"):
+        if (table, setting, row, nfe) in known:
+            return known[table, setting, row, nfe]
+    return None
+
+
+def tied(one: Entry, best: Entry) -> bool:
+    """Whether two rows cannot be told apart: paired by seed, 95 %."""
+    seeds = sorted(set(one.values) & set(best.values))
+    gaps = np.array([one.values[seed] - best.values[seed] for seed in seeds])
+    if len(gaps) < 2:
+        return False
+    return bool(abs(gaps.mean()) <= student.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / math.sqrt(len(gaps)))
+
+
+# -- formats -----------------------------------------------------------------------------------------------------------
+
+
+def render(table: dict[Key, Entry], kind: str) -> str:
+    formats = {"md": _markdown, "tex": _latex, "csv": _csv}
+    if kind not in formats:
+        raise unknown("format", kind, formats)
+    return formats[kind](table)
+
+
+def _csv(table: dict[Key, Entry]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["setting", "method", "nfe", "mean", "sd", "seeds", "paper"])
+    for (setting, row, nfe), entry in table.items():
+        if entry.values:
+            numbers = ["" if math.isnan(x) else f"{x:.6f}" for x in (entry.mean, entry.sd)]
+            printed = "" if entry.paper is None else entry.paper[0]
+            writer.writerow([setting, row, "" if nfe is None else nfe, *numbers, len(entry.values), printed])
+    return out.getvalue()
+
+
+def _layout(table: dict[Key, Entry], setting: str) -> tuple[list[str], list[int], list[str]]:
+    """Rows with a budget, the budgets, and the rows without."""
+    keys = [key for key in table if key[0] == setting]
+    rows = list(dict.fromkeys(row for _, row, nfe in keys if nfe is not None))
+    return rows, sorted({nfe for *_, nfe in keys if nfe is not None}), [row for _, row, nfe in keys if nfe is None]
+
+
+def _markdown(table: dict[Key, Entry]) -> str:
+    parts = []
+    for setting in dict.fromkeys(key[0] for key in table):
+        rows, budgets, alone = _layout(table, setting)
+        head = ["method", *(f"NFE {nfe}" for nfe in budgets)]
+        lines = [head, ["---"] * len(head)]
+        lines += [[row, *_row(table, setting, row, rows, budgets, _md_cell)] for row in rows]
+        text = "\n".join("| " + " | ".join(line) + " |" for line in lines) if rows else ""
+        beside = [f"| {row} | {_md_cell(table[setting, row, None], '', '')} |" for row in alone]
+        parts.append("\n".join([f"### {setting}\n", text, "\n| without a network | aMMD |\n| --- | --- |", *beside]))
+    legend = "aMMD, mean +- sd over seeds (paper's value, ratio). Bold: best; ~: not separable from it."
+    return f"{legend}\n\n" + "\n\n".join(parts) + "\n"
+
+
+def _row(table, setting, row, rows, budgets, show) -> list[str]:
+    shown = []
+    for nfe in budgets:
+        column = {name: table[setting, name, nfe] for name in rows if (setting, name, nfe) in table}
+        column = {name: entry for name, entry in column.items() if entry.values}
+        best = min(column, key=lambda name: column[name].mean, default=None)
+        entry = table.get((setting, row, nfe), Entry({}))
+        mark = "**" if row == best else ""
+        tie = "~" if best not in (None, row) and entry.values and tied(entry, column[best]) else ""
+        shown.append(show(entry, mark, tie))
+    return shown
+
+
+def _md_cell(entry: Entry, mark: str, tie: str) -> str:
+    if not entry.values:
+        return "failed" if entry.failed else "-"
+    spread = "" if math.isnan(entry.sd) else f" +- {entry.sd:.4f}"
+    beside = "" if entry.paper is None else f" ({entry.paper[0]:.4f}, {entry.mean / entry.paper[0]:.2f}x)"
+    failed = f", {entry.failed} failed" if entry.failed else ""
+    return f"{mark}{entry.mean:.4f}{mark}{tie}{spread}{beside}{failed}"
+
+
+def _latex(table: dict[Key, Entry]) -> str:
+    parts = []
+    for setting in dict.fromkeys(key[0] for key in table):
+        rows, budgets, alone = _layout(table, setting)
+        lines = [rf"% {setting}", rf"\begin{{tabular}}{{l{'c' * max(1, len(budgets))}}}"]
+        lines.append(" & ".join(["method", *(f"NFE {nfe}" for nfe in budgets)]) + r" \\ \hline")
+        lines += [" & ".join([row, *_row(table, setting, row, rows, budgets, _tex_cell)]) + r" \\" for row in rows]
+        lines.append(r"\hline")
+        lines += [f"{row} & {_tex_cell(table[setting, row, None], '', '')}" + r" \\" for row in alone]
+        parts.append("\n".join([*lines, r"\end{tabular}"]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _tex_cell(entry: Entry, mark: str, tie: str) -> str:
+    if not entry.values:
+        return "--"
+    number = rf"\mathbf{{{entry.mean:.4f}}}" if mark else f"{entry.mean:.4f}"
+    spread = "" if math.isnan(entry.sd) else rf" \pm {entry.sd:.4f}"
+    beside = "" if entry.paper is None else rf"\;({entry.paper[0]:.4f})"
+    alike = r"^{\sim}" if tie else ""
+    return f"${number}{alike}{spread}{beside}$"
