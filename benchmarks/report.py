@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from grcd.bench import suites, tables
+
 RESULTS = Path(__file__).parent.parent / "results"
 
 
@@ -133,8 +135,22 @@ def demo() -> str:
     return text + table(["seed", "GRCD, NFE 4", "best Gaussian control", "ratio", "seconds, all of it"], rows)
 
 
+def suite(name: str) -> str:
+    """A table of the benchmark on METR-LA, from its cells."""
+    cells = suites.cells(name, ["metr-la"])
+    cells = [cell for cell in cells if cell.path(RESULTS).exists()]
+    example = json.loads(next(cell for cell in cells if cell.needs_network).path(RESULTS).read_text())
+    recipe = f"`grcd bench run {name} --settings metr-la --device cuda --set max_updates=25000`"
+    rendered = tables.render(tables.collected(name, cells, RESULTS), "md").replace("### metr-la\n\n", "")
+    return f"{recipe}, seeds 0, 1, 2, {example['date']}, {example['hardware']}.\n\n{rendered}"
+
+
 def main() -> None:
     parts = ["# Results\n\nWritten by `benchmarks/report.py` from the JSON files beside it.\n"]
+    if (RESULTS / "cells").exists():
+        titles = {"main": "METR-LA: GRCD", "ladder": "METR-LA: the ladder", "solvers": "METR-LA: solvers"}
+        for name, title in (titles | {"grid": "METR-LA: the sampling grid"}).items():
+            parts.append(f"## {title}\n\n{suite(name)}")
     for name, (title, section) in SECTIONS.items():
         if (RESULTS / f"{name}.json").exists():
             parts.append(f"## {title}\n\n{origin(load(name))}\n{section()}")

@@ -13,6 +13,10 @@ class InputError(ValueError):
         super().__init__(f"got {got}\nexpected {expected}\nto fix: {do}")
         self.got, self.expected, self.do = got, expected, do
 
+    def __reduce__(self):
+        """In its three parts, so that it can leave a worker process."""
+        return type(self), (self.got, self.expected, self.do)
+
 
 class InputWarning(UserWarning):
     """Something about the input that was dealt with and that the user should know. The command line prints it."""

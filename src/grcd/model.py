@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -171,7 +171,8 @@ class GRCD:
             )
         model = copy.copy(self)
         model.method, model._replay = other, ()
-        model.process = process.make(other.process, self.graph.spectrum, self.config, other.levels).to(self.device)
+        if other.process == "ve":  # the same noise, sampled over another range; the basis stays the very same tensor
+            model.process = replace(self.process, q_min=other.levels[0], q_max=other.levels[1])
         return model
 
     def spends(self, nfe: int, solver: str | None = None) -> int:

@@ -47,7 +47,8 @@ def read(cell: Cell, results: Path) -> dict | None:
     """What is known of a cell; None if nothing is, or what there is cannot be read."""
     try:
         found = json.loads(cell.path(results).read_text())
-        return found if Cell(**found["cell"]) == cell else None
+        known = "error" in found or "ammd" in found["scores"]
+        return found if known and Cell(**found["cell"]) == cell else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -33,7 +33,7 @@ def run(
     cells: Sequence[Cell], results: Path, runs: Path, device: str = "auto", jobs: int = 1, settings: dict | None = None
 ) -> tuple[int, int]:
     """Compute what is not there yet. Returns how many cells were computed, and how many of them failed."""
-    Config.make(**(settings or {}))  # a wrong setting is an error, not a failed cell
+    _refuse(settings or {}, jobs)
     groups = _groups([cell for cell in cells if not done(cell, results)])
     work = partial(_computed, results=results, runs=runs, device=device, settings=settings or {})
     total, computed, failed = sum(map(len, groups)), 0, 0
@@ -42,6 +42,15 @@ def run(
             computed, failed = computed + count, failed + bad
             advance(computed, "")
     return computed, failed
+
+
+def _refuse(settings: dict, jobs: int) -> None:
+    """What is wrong for all cells is an error, not failed cells."""
+    Config.make(**settings)
+    for key in {"method", "seed"} & set(settings):
+        raise InputError(f"{key} = {settings[key]} for all cells", "a setting of training", f"choose it with --{key}s")
+    if jobs < 1:
+        raise InputError(f"jobs = {jobs}", "a whole number from 1 up", "leave it at 1")
 
 
 def _each(work, groups: list[list[Cell]], jobs: int):
@@ -85,7 +94,10 @@ def _computed(group: list[Cell], results: Path, runs: Path, device: str, setting
 
 def _dataset(cell: Cell) -> Dataset:
     options = {"symmetrize": cell.symmetrize} if cell.symmetrize else {}
-    return load_dataset(cell.setting, **options)
+    data = load_dataset(cell.setting, **options)
+    if np.isnan(data.test).any():
+        raise InputError(f"gaps in the test signals of {cell.setting}", "complete ones", "fill them: see docs/data.md")
+    return data
 
 
 def _trained(cell: Cell, data: Dataset, runs: Path, device: str, settings: dict) -> GRCD:
@@ -100,7 +112,7 @@ def _sampled(cell: Cell, model: GRCD, data: Dataset) -> dict:
     model = model.as_method(cell.method)
     x = model.sample(len(data.test), cell.nfe, cell.seed, cell.solver, cell.rho, cell.grid)
     if not np.isfinite(x).all():
-        raise ArithmeticError(f"{np.isnan(x).sum()} of {x.size} generated readings are not finite")
+        raise ArithmeticError(f"{(~np.isfinite(x)).sum()} of {x.size} generated readings are not finite")
     scores = ammd(data.normalizer.apply(x), data.normalizer.apply(data.test), data.graph, model.device)
     return {
         "scores": scores.to_dict(),

@@ -23,7 +23,6 @@ BUDGETS = (4, 6, 8, 12, 16, 32, 64)
 CONTROLS = ("control-diagonal", "control-full", "control-gmrf", "control-spectral")
 DRAWS = 5
 LADDER = ("clock", "clock+reference", "clock+reference+residual", "clock+reference+residual+exponential")
-MAIN = tuple(name for name in METHODS if name not in LADDER)
 NEAR_ZERO = {"metr-la": 32.6356}  # else 32.64: terminal SNR of a hundredth or less
 
 
@@ -48,8 +47,8 @@ def beside(settings: Sequence[str]) -> list[Cell]:
 
 
 def _main(settings, seeds) -> list[Cell]:
-    settings = settings or SETTINGS
-    return [Cell(*place) for place in product(settings, MAIN, seeds, BUDGETS)] + beside(settings)
+    settings, methods = settings or SETTINGS, [name for name in METHODS if name not in LADDER]
+    return [Cell(*place) for place in product(settings, methods, seeds, BUDGETS)] + beside(settings)
 
 
 def _ladder(settings, seeds) -> list[Cell]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -169,16 +170,22 @@ def _latex(table: dict[Key, Entry]) -> str:
         rows, budgets, alone = _layout(table, setting)
         lines = [rf"% {setting}", rf"\begin{{tabular}}{{l{'c' * max(1, len(budgets))}}}"]
         lines.append(" & ".join(["method", *(f"NFE {nfe}" for nfe in budgets)]) + r" \\ \hline")
-        lines += [" & ".join([row, *_row(table, setting, row, rows, budgets, _tex_cell)]) + r" \\" for row in rows]
+        lines += [
+            " & ".join([_escaped(row), *_row(table, setting, row, rows, budgets, _tex_cell)]) + r" \\" for row in rows
+        ]
         lines.append(r"\hline")
-        lines += [f"{row} & {_tex_cell(table[setting, row, None], '', '')}" + r" \\" for row in alone]
+        lines += [f"{_escaped(row)} & {_tex_cell(table[setting, row, None], '', '')}" + r" \\" for row in alone]
         parts.append("\n".join([*lines, r"\end{tabular}"]))
     return "\n\n".join(parts) + "\n"
 
 
+def _escaped(name: str) -> str:
+    return re.sub(r"([_&%#$])", r"\\\1", name)
+
+
 def _tex_cell(entry: Entry, mark: str, tie: str) -> str:
     if not entry.values:
-        return "--"
+        return "failed" if entry.failed else "--"
     number = rf"\mathbf{{{entry.mean:.4f}}}" if mark else f"{entry.mean:.4f}"
     spread = "" if math.isnan(entry.sd) else rf" \pm {entry.sd:.4f}"
     beside = "" if entry.paper is None else rf"\;({entry.paper[0]:.4f})"

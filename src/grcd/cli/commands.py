@@ -248,6 +248,7 @@ Suite = Annotated[str, typer.Argument(help="main, ladder, solvers, grid, snr, co
 Settings = Annotated[
     str | None, typer.Option("--settings", help="Which datasets, with commas; by default the suite's.")
 ]
+Methods = Annotated[str | None, typer.Option("--methods", help="Only these methods, with commas.")]
 Seeds = Annotated[str, typer.Option(help="Which seeds, with commas.")]
 Results = Annotated[Path, typer.Option(help="Where the cells are.")]
 
@@ -272,7 +273,7 @@ def bench_run(
     cells = suites.cells(suite, _listed(settings), _numbers(seeds), _listed(methods))
     computed, failed = runner.run(cells, results, runs, device, jobs, _settings(chosen or []))
     print(f"{suite}: {len(cells)} cells, {computed} computed now, {failed} failed")
-    print(f"next: grcd bench table {suite}" + (f" --settings {settings}" if settings else ""))
+    print(f"next: grcd bench table {suite} --results {results}" + (f" --settings {settings}" if settings else ""))
 
 
 @bench_app.command("table")
@@ -310,6 +311,8 @@ def _settings(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         if "=" not in pair:
             raise InputError(f"--set {pair}", "key=value", "for example --set lr=1e-3")
+        if pair.split("=")[0] in ("method", "seed"):
+            raise InputError(f"--set {pair}", f"--{pair.replace('=', ' ')}", "give it as an option of its own")
     return dict(pair.split("=", 1) for pair in pairs)
 
 

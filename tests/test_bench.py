@@ -1,0 +1,582 @@
+"""The benchmark: cells computed once whatever happens in between, one training a network, tables by hand."""
+
+import csv
+import io
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+from importlib import resources
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_cli import refused
+from test_cli import run as command
+
+import grcd
+from grcd.bench import cells as files
+from grcd.bench import runner, suites, tables
+from grcd.bench.cells import Cell
+from grcd.data.writing import write_dataset
+from grcd.errors import InputError
+from grcd.evaluation import evaluate, floor
+from grcd.methods import METHODS, Method
+
+SETTINGS = {"width": 8, "batch": 16, "max_updates": 20, "validate_every": 10}
+ROOT = Path(__file__).parents[1]
+CLOCKS = ("seconds", "date", "training")  # what may differ between two runs of a cell; of the training its seconds
+
+
+class Bench:
+    """A benchmark on the tiny dataset, in a folder of its own."""
+
+    def __init__(self, folder):
+        self.results, self.runs = folder / "results", folder / "runs"
+
+    def run(self, cells, jobs=1, **settings):
+        return runner.run(cells, self.results, self.runs, "cpu", jobs, SETTINGS | settings)
+
+    def read(self, cell):
+        return json.loads(cell.path(self.results).read_text())
+
+    def scores(self, cells):
+        """Everything measured, without what depends on the clock."""
+        found = {cell: self.read(cell) for cell in cells}
+        return {cell: {key: value for key, value in of.items() if key not in CLOCKS} for cell, of in found.items()}
+
+    def times(self):
+        return {path: path.stat().st_mtime_ns for path in self.results.rglob("*.json")}
+
+    def table(self, suite, cells, kind):
+        return tables.render(tables.collected(suite, cells, self.results), kind)
+
+
+@pytest.fixture
+def on_tiny(monkeypatch, tiny):
+    monkeypatch.setattr(runner, "load_dataset", lambda name, **options: tiny)
+    monkeypatch.setattr(suites, "SETTINGS", (*suites.SETTINGS, "tiny"))
+
+
+@pytest.fixture
+def bench(tmp_path, on_tiny):
+    return Bench(tmp_path)
+
+
+@pytest.fixture
+def trainings(monkeypatch):
+    """The methods that were trained, in order. A run folder that has finished is not trained again."""
+    begun, train = [], grcd.model.train
+
+    def counted(score, reference, network, x_train, x_val, config, **hooks):
+        begun.append(config.method)
+        return train(score, reference, network, x_train, x_val, config, **hooks)
+
+    monkeypatch.setattr(grcd.model, "train", counted)
+    return begun
+
+
+def sampling(monkeypatch, instead):
+    """``instead(model, nfe, x)`` takes the place of what is sampled."""
+    sample = grcd.GRCD.sample
+
+    def changed(self, n, nfe=4, *args, **choices):
+        return instead(self, nfe, sample(self, n, nfe, *args, **choices))
+
+    monkeypatch.setattr(grcd.GRCD, "sample", changed)
+
+
+# -- computed once -----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_there_is_not_computed_again(bench, trainings, monkeypatch):
+    quick, fits, fit = suites.cells("quick", ["tiny"]), [], grcd.GRCD.fit
+    with monkeypatch.context() as patch:
+        patch.setattr(grcd.GRCD, "fit", lambda self, *args, **more: fits.append(1) or fit(self, *args, **more))
+        assert bench.run(quick) == (12 + 4 * 5 + 1, 0)
+    assert (len(fits), trainings) == (2, ["grcd", "edm"])
+    before, kept = bench.scores(quick), bench.times()
+    assert bench.run(quick) == (0, 0)
+    assert bench.times() == kept
+
+    grcd_8, edm_16, control, floors = (
+        Cell("tiny", "grcd", 0, 8),
+        Cell("tiny", "edm", 0, 16),
+        Cell("tiny", "control-gmrf", 3),
+        Cell("tiny", "floor"),
+    )
+    whole = edm_16.path(bench.results).read_text()
+    grcd_8.path(bench.results).unlink()
+    edm_16.path(bench.results).write_text(whole[: len(whole) // 2])
+    control.path(bench.results).write_text(Cell("tiny", "control-gmrf", 2).path(bench.results).read_text())  # another's
+    floors.path(bench.results).write_text(json.dumps({"cell": bench.read(floors)["cell"]}))  # no scores
+    assert bench.run(quick) == (4, 0)
+    assert trainings == ["grcd", "edm"]
+    assert bench.scores(quick) == before
+    changed = {path for path, time in bench.times().items() if time != kept[path]}
+    assert changed == {cell.path(bench.results) for cell in (grcd_8, edm_16, control, floors)}
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "null", "3", '"error"', "{}", '{"cell": 1, "scores": {"ammd": 1}}', "\0"]
+)
+def test_a_file_with_anything_else_in_it_is_no_cell(tmp_path, content):
+    cell = Cell("tiny", "floor")
+    files.write(cell, tmp_path, scores={"ammd": 0.5})
+    assert files.done(cell, tmp_path)
+    cell.path(tmp_path).write_text(content)
+    assert files.read(cell, tmp_path) is None
+    assert not files.done(cell, tmp_path)
+
+
+def test_every_cell_has_a_file_of_its_own():
+    owner = {}
+    for suite in suites.SUITES:
+        cells = suites.cells(suite)
+        assert len(set(cells)) == len(cells)
+        for cell in cells:
+            assert owner.setdefault(cell.path(Path()), cell) == cell  # suites may share cells, and then their files
+    choices = {"nfe": 8, "solver": "heun", "rho": 2.5, "grid": "log-snr", "kappa": 0.5, "symmetrize": "max", "seed": 1}
+    plain = Cell("metr-la", "grcd")
+    paths = {Cell("metr-la", "grcd", **{key: value}).path(Path()) for key, value in choices.items()}
+    assert len(paths | {plain.path(Path())}) == len(choices) + 1
+
+
+@pytest.mark.parametrize("where", ["sampling", "training"])
+def test_an_interrupted_run_goes_on(tmp_path, on_tiny, monkeypatch, where):
+    cells = [Cell("tiny", name, 0, nfe) for name in ("grcd", "grcd-rho3", "edm") for nfe in (4, 8)]
+    whole, stopped = Bench(tmp_path / "whole"), Bench(tmp_path / "stopped")
+    assert whole.run(cells) == (6, 0)
+    count, log = [0], grcd.run.Run.log
+
+    def interrupted(self, state, record):  # the third validation is the first of the second network
+        log(self, state, record)
+        count[0] += 1
+        if count[0] == 3:
+            raise KeyboardInterrupt
+
+    def third(model, nfe, x):
+        count[0] += 1
+        if count[0] == 3:
+            raise KeyboardInterrupt
+        return x
+
+    with monkeypatch.context() as patch:
+        if where == "sampling":
+            sampling(patch, third)
+        else:
+            patch.setattr(grcd.run.Run, "log", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            stopped.run(cells)
+    kept = 2 if where == "sampling" else 4
+    assert [files.done(cell, stopped.results) for cell in cells] == [True] * kept + [False] * (6 - kept)
+    assert stopped.run(cells) == (6 - kept, 0)
+    assert stopped.scores(cells) == whole.scores(cells)
+    weights = [sorted(side.runs.glob("*/model.safetensors")) for side in (whole, stopped)]
+    assert [path.read_bytes() for path in weights[0]] == [path.read_bytes() for path in weights[1]]
+
+
+# -- one training a network --------------------------------------------------------------------------------------------
+
+
+def test_methods_that_share_a_network_are_trained_once(tmp_path, on_tiny, trainings):
+    edm, isotropic = Cell("tiny", "edm", 0, 4), Cell("tiny", "isotropic-ve", 0, 4)
+    one, other = Bench(tmp_path / "one"), Bench(tmp_path / "other")
+    assert (one.run([edm]), one.run([isotropic])) == ((1, 0), (1, 0))
+    assert trainings == ["edm"]
+    assert (other.run([isotropic]), other.run([edm])) == ((1, 0), (1, 0))
+    assert trainings == ["edm", "edm"]
+    assert one.scores([edm, isotropic]) == other.scores([edm, isotropic])
+    assert one.read(edm)["scores"] != one.read(isotropic)["scores"]  # other noise levels
+    assert sorted(path.name for path in one.runs.iterdir()) == ["tiny-ve-preconditioned-0"]
+    assert sorted(path.name for path in other.runs.iterdir()) == ["tiny-ve-preconditioned-0"]
+
+
+def test_a_cell_holds_what_the_parts_give_by_hand(bench, tiny):
+    cells = [Cell("tiny", "edm", 2, 4), Cell("tiny", "grcd-rho1", 2, 4), Cell("tiny", "floor")]
+    solver = Cell("tiny", "grcd-rho3", 2, 8, solver="dpm++2m", grid="log-snr")
+    assert bench.run([*cells, solver]) == (4, 0)
+    edm, rho1, floors = map(bench.read, cells)
+    assert (edm["spent"], rho1["spent"], bench.read(solver)["spent"]) == (3, 4, 8)
+    model = grcd.GRCD(tiny.graph, "edm", seed=2, device="cpu", **SETTINGS).fit(tiny.train, tiny.val)
+    x = model.sample(len(tiny.test), nfe=4, seed=2)
+    scores = evaluate(x, tiny).to_dict()
+    assert scores.pop("floor") == floor(tiny).to_dict() == floors["scores"]
+    assert edm["scores"] == scores
+    assert edm["dispersion"] == pytest.approx(np.median(x.std(axis=0) / tiny.test.std(axis=0)), rel=1e-12)
+    assert (edm["config"]["width"], edm["config"]["seed"], edm["training"]["updates"]) == (8, 2, 20)
+
+    model = grcd.GRCD(tiny.graph, "grcd-rho1", seed=2, device="cpu", **SETTINGS).fit(tiny.train, tiny.val)
+    assert rho1["scores"]["ammd"] == evaluate(model.sample(len(tiny.test), nfe=4, seed=2), tiny).ammd
+    x = model.sample(len(tiny.test), nfe=8, seed=2, solver="dpm++2m", grid="log-snr")
+    assert bench.read(solver)["scores"]["ammd"] == evaluate(x, tiny).ammd
+
+
+def test_seeds_and_kappa_have_networks_of_their_own(bench, trainings):
+    cells = [cell for cell in suites.cells("snr", ["tiny"], seeds=[0, 1]) if cell.needs_network]
+    assert len(cells) == 8  # two methods, two values of kappa, two seeds
+    assert bench.run(cells) == (8, 0)
+    assert len(trainings) == 4
+    assert sorted(bench.read(cell)["config"]["kappa"] for cell in cells) == [2.0] * 4 + [32.64] * 4
+    assert all(bench.read(cell)["config"]["seed"] == cell.seed for cell in cells)
+    assert len({bench.read(cell)["scores"]["ammd"] for cell in cells}) == 8
+
+
+def test_the_symmetrizer_reaches_the_data(bench, monkeypatch, tiny):
+    asked = []
+    monkeypatch.setattr(runner, "load_dataset", lambda name, **options: asked.append((name, options)) or tiny)
+    bench.run([Cell("tiny", "floor"), Cell("tiny", "floor", symmetrize="max")])
+    assert asked == [("tiny", {}), ("tiny", {"symmetrize": "max"})]
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------------------
+
+
+def test_samples_that_are_not_finite_and_no_memory(bench, monkeypatch):
+    cells = [Cell("tiny", name, 0, nfe) for name in ("grcd", "grcd-rho1", "edm") for nfe in (4, 8)]
+    cells.append(Cell("tiny", "floor"))
+
+    def broken(model, nfe, x):
+        if model.method == METHODS["grcd-rho1"]:
+            x[3, :2] = np.nan, np.inf
+        if model.method == METHODS["edm"] and nfe == 4:
+            raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")
+        return x
+
+    with monkeypatch.context() as patch:
+        sampling(patch, broken)
+        assert bench.run(cells) == (7, 3)
+    errors = [bench.read(cell).get("error", "") for cell in cells]
+    assert errors[2] == errors[3] == "ArithmeticError: 2 of 240 generated readings are not finite"
+    assert errors[4] == "RuntimeError: CUDA out of memory. Tried to allocate 20.00 GiB"
+    assert errors[:2] + errors[5:] == [""] * 4
+    assert all("scores" not in bench.read(cell) for cell in cells[2:5])
+    markdown = bench.table("main", cells, "md")
+    (rho1,), (edm,) = (re.findall(rf"^\| {name} \|(.*)\|$", markdown, re.MULTILINE) for name in ("grcd-rho1", "edm"))
+    assert [part.strip() for part in rho1.split("|")] == ["failed", "failed"]
+    assert edm.split("|")[0].strip() == "failed"
+    assert "failed" not in edm.split("|")[1]
+    assert bench.table("main", cells, "tex").count("failed") == 3
+    assert "grcd-rho1" not in bench.table("main", cells, "csv")
+
+    assert bench.run(cells) == (3, 0)  # failed ones are tried again, and nothing else
+    assert "failed" not in bench.table("main", cells, "md")
+
+
+def test_training_that_diverges(bench):
+    cells = [Cell("tiny", "edm", 0, 4), Cell("tiny", "edm", 0, 8), Cell("tiny", "control-full", 1)]
+    assert bench.run(cells, lr=1e30) == (3, 2)
+    assert all("training diverged" in bench.read(cell)["error"] for cell in cells[:2])
+    assert "error" not in bench.read(cells[2])
+    assert "| failed | failed |" in bench.table("main", cells, "md")
+
+
+def test_other_settings_for_a_network_that_was_begun(bench):
+    first, second = Cell("tiny", "grcd", 0, 4), Cell("tiny", "grcd", 0, 8)
+    assert bench.run([first]) == (1, 0)
+    before = bench.read(first)
+    assert bench.run([first, second], max_updates=10) == (1, 1)
+    assert "max_updates is 20 there and 10 here" in bench.read(second)["error"]
+    assert bench.read(first) == before
+
+
+def test_what_is_wrong_for_all_cells_is_an_error(bench, monkeypatch, tiny):
+    cells = [Cell("tiny", "floor"), Cell("tiny", "edm", 0, 4)]
+    for settings, message in (({"widht": 8}, "widht"), ({"seed": 1}, "--seeds"), ({"method": "edm"}, "--methods")):
+        with pytest.raises(InputError, match=message):
+            bench.run(cells, **settings)
+    with pytest.raises(InputError, match="jobs = 0"):
+        bench.run(cells, jobs=0)
+    gaps = tiny.test.copy()
+    gaps[2, 3] = np.nan
+    holed = grcd.Dataset("holed", tiny.graph, tiny.train, tiny.val, gaps)
+    monkeypatch.setattr(runner, "load_dataset", lambda name, **options: holed)
+    with pytest.raises(InputError, match="gaps in the test signals of tiny"):
+        bench.run(cells)
+    assert not bench.results.exists()
+
+
+# -- side by side ------------------------------------------------------------------------------------------------------
+
+
+def test_side_by_side_the_same_files(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as here: sums in another order would have other last digits
+    cells = [Cell("sbm-c16", "control-spectral", seed) for seed in (0, 1)]
+    cells.append(Cell("sbm-c16", "grcd", 0, 2))
+    one, two = Bench(tmp_path / "one"), Bench(tmp_path / "two")
+    assert one.run(cells) == (3, 0)
+    assert two.run(cells, jobs=2) == (3, 0)
+    assert one.scores(cells) == two.scores(cells)
+    trained = [side.read(cells[2])["training"] for side in (one, two)]
+    assert trained[0] | {"seconds": 0} == trained[1] | {"seconds": 0}
+
+
+def test_an_error_comes_whole_out_of_a_worker(tmp_path):
+    message = str(InputError("dataset 'nothing'", "one of these", "choose"))
+    assert str(pickle.loads(pickle.dumps(InputError("dataset 'nothing'", "one of these", "choose")))) == message
+    with pytest.raises(InputError, match="dataset 'nothing'"):
+        Bench(tmp_path).run([Cell("nothing", "floor")], jobs=2)
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+BEST, TIED, APART = [0.0100, 0.0269, 0.0438], [0.0200, 0.0469, 0.0738], [0.0250, 0.0469, 0.0688]
+MEASURED = {  # mean 0.0269, sd 0.0169; the others are above it by 0.02 on average
+    Cell("metr-la", "grcd-rho3", 0, 4): BEST,
+    Cell("metr-la", "grcd-rho1", 0, 4): TIED,  # by 0.01, 0.02, 0.03: half-width 4.3027 x 0.01 / sqrt 3 = 0.0248
+    Cell("metr-la", "grcd", 0, 4): APART,  # by 0.015, 0.02, 0.025: half-width 0.0124
+    Cell("metr-la", "edm", 0, 6): [0.5],
+    Cell("metr-la", "control-full"): [0.1921, 0.1925, 0.1929],
+    Cell("metr-la", "floor"): [-0.0001],
+}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """Cells written by hand, and one that failed."""
+    results, cells = tmp_path_factory.mktemp("measured"), []
+    for cell, values in MEASURED.items():
+        for seed, value in enumerate(values):
+            cells.append(Cell(cell.setting, cell.method, seed, cell.nfe))
+            files.write(cells[-1], results, scores={"ammd": value})
+    cells.append(Cell("metr-la", "edm", 1, 6))
+    files.write(cells[-1], results, error="RuntimeError: no memory")
+    cells.append(Cell("metr-la", "gad", 0, 4))  # never computed
+    return tables.collected("main", cells, results)
+
+
+def test_markdown(measured):
+    lines = tables.render(measured, "md").splitlines()
+    assert lines[2:4] == ["### metr-la", ""]
+    assert lines[4:] == [
+        "| method | NFE 4 | NFE 6 |",
+        "| --- | --- | --- |",
+        "| grcd-rho3 | **0.0269** +- 0.0169 (0.0538, 0.50x) | - |",
+        "| grcd-rho1 | 0.0469~ +- 0.0269 (0.5298, 0.09x) | - |",
+        "| grcd | 0.0469 +- 0.0219 | - |",
+        "| edm | - | **0.5000**, 1 failed |",
+        "| gad | - | - |",
+        "",
+        "| without a network | aMMD |",
+        "| --- | --- |",
+        "| control-full | 0.1925 +- 0.0004 (0.1921, 1.00x) |",
+        "| floor | -0.0001 |",
+    ]
+
+
+def test_csv(measured):
+    text = tables.render(measured, "csv")
+    assert text.splitlines()[0] == "setting,method,nfe,mean,sd,seeds,paper"
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [tuple(row.values()) for row in rows] == [
+        ("metr-la", "grcd-rho3", "4", "0.026900", "0.016900", "3", "0.0538"),
+        ("metr-la", "grcd-rho1", "4", "0.046900", "0.026900", "3", "0.5298"),
+        ("metr-la", "grcd", "4", "0.046900", "0.021900", "3", ""),
+        ("metr-la", "edm", "6", "0.500000", "", "1", ""),
+        ("metr-la", "control-full", "", "0.192500", "0.000400", "3", "0.1921"),
+        ("metr-la", "floor", "", "-0.000100", "", "1", ""),
+    ]
+
+
+def test_latex(measured):
+    text = tables.render(measured, "tex")
+    assert text.splitlines() == [
+        "% metr-la",
+        r"\begin{tabular}{lcc}",
+        r"method & NFE 4 & NFE 6 \\ \hline",
+        r"grcd-rho3 & $\mathbf{0.0269} \pm 0.0169\;(0.0538)$ & -- \\",
+        r"grcd-rho1 & $0.0469^{\sim} \pm 0.0269\;(0.5298)$ & -- \\",
+        r"grcd & $0.0469 \pm 0.0219$ & -- \\",
+        r"edm & -- & $\mathbf{0.5000}$ \\",
+        r"gad & -- & -- \\",
+        r"\hline",
+        r"control-full & $0.1925 \pm 0.0004\;(0.1921)$ \\",
+        r"floor & $-0.0001$ \\",
+        r"\end{tabular}",
+    ]
+
+
+@pytest.mark.parametrize("suite", suites.SUITES)
+def test_latex_is_well_formed_for_every_suite(tmp_path, suite):
+    cells = suites.cells(suite)
+    for k, cell in enumerate(cells):
+        files.write(cell, tmp_path, scores={"ammd": 0.001 * (k % 97) + 0.01})
+    text = tables.render(tables.collected(suite, cells, tmp_path), "tex")
+    depth = list(accumulate((c == "{") - (c == "}") for c in text))
+    assert (min(depth), depth[-1]) == (0, 0)
+    for table in text.strip().split("\n\n"):
+        first, columns, *lines, last = table.splitlines()
+        assert first.startswith("% ")
+        assert last == r"\end{tabular}"
+        wide = columns.removeprefix(r"\begin{tabular}{").rstrip("}")
+        for line in lines:
+            assert line.count("&") < len(wide)
+            assert line.count("$") % 2 == 0
+            assert re.search(r"(?<!\\)[_#%]", line) is None  # special where text is expected
+    names = {"floor", *suites.CONTROLS}
+    for kind in ("md", "tex", "csv"):
+        shown = tables.render(tables.collected(suite, cells, tmp_path), kind)
+        assert [name for name in names if name not in shown] == []
+
+
+def test_names_with_special_characters_are_escaped(tmp_path):
+    cell = Cell("my_data", "50%_ve", 0, 4)
+    files.write(cell, tmp_path, scores={"ammd": 0.5})
+    text = tables.render(tables.collected("main", [cell], tmp_path), "tex")
+    assert r"50\%\_ve & $\mathbf{0.5000}$ \\" in text
+
+
+def test_one_seed_is_never_a_tie():
+    assert not tables.tied(tables.Entry({0: 0.5}), tables.Entry({0: 0.5, 1: 0.4}))
+    assert tables.tied(tables.Entry({1: 0.5, 2: 0.7, 7: 0.1}), tables.Entry({1: 0.6, 2: 0.6, 8: 9.0}))  # paired by seed
+
+
+def test_nothing_measured_is_an_error(tmp_path):
+    with pytest.raises(InputError, match="grcd bench run quick"):
+        tables.collected("quick", suites.cells("quick"), tmp_path)
+    files.write(suites.cells("quick")[0], tmp_path, error="RuntimeError: no memory")
+    with pytest.raises(InputError, match="no cells of quick"):
+        tables.collected("quick", suites.cells("quick"), tmp_path)
+
+
+# -- the paper's numbers -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("suite", "setting", "row", "nfe", "printed"),
+    [
+        ("main", "metr-la", "grcd-rho3", 4, (0.0538, 0.0037)),
+        ("main", "sbm-c16", "edm", 64, (0.0204, 0.0049)),
+        ("quick", "sbm-c16", "edm", 64, (0.0204, 0.0049)),
+        ("controls", "metr-la", "control-full", None, (0.1921, 0.0014)),
+        ("main", "metr-la", "control-full", None, (0.1921, 0.0014)),
+        ("grid", "metr-la", "rho1", 4, (0.5298, 0.1303)),
+        ("solvers", "metr-la", "dpm++2m-rho3", 4, (0.0523, 0.0010)),
+        ("controls", "metr-la", "control-spectral", None, (0.4134, None)),
+        ("main", "metr-la", "grcd-rho3", 6, None),
+        ("main", "metr-la", "grcd", 4, None),
+        ("main", "metr-la", "floor", None, None),
+    ],
+)
+def test_the_papers_value(suite, setting, row, nfe, printed):
+    assert tables.paper(suite, setting, row, nfe) == printed
+
+
+def test_every_number_of_the_paper_has_its_place_in_a_table():
+    text = (resources.files("grcd.bench") / "paper.csv").read_text()
+    printed = [
+        (row["suite"], row["setting"], row["method"], int(row["nfe"]) if row["nfe"] else None)
+        for row in csv.DictReader(io.StringIO(text))
+    ]
+    assert len(set(printed)) == len(printed)
+    produced = {
+        (suite, cell.setting, tables.row_name(suite, cell), cell.nfe)
+        for suite in suites.SUITES
+        for cell in suites.cells(suite)
+    }
+    assert set(printed) - produced == set()
+    for suite in suites.SUITES:  # one row name a choice: two choices under one name would be averaged
+        cells = [cell for cell in suites.cells(suite, seeds=[0]) if cell.needs_network]
+        assert len({(cell.setting, tables.row_name(suite, cell), cell.nfe) for cell in cells}) == len(cells)
+
+
+# -- the border --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "parts"),
+    [
+        (lambda: suites.cells("qick"), ["suite 'qick'", ", ".join(suites.SUITES), "did you mean 'quick'?"]),
+        (lambda: suites.cells("main", ["sbm-c2"]), ["setting 'sbm-c2'", ", ".join(suites.SETTINGS)]),
+        (lambda: suites.cells("main", methods=["emd"]), ["method 'emd'", *METHODS, *suites.CONTROLS, "floor"]),
+        (lambda: tables.render({}, "html"), ["format 'html'", "md, tex, csv"]),
+    ],
+)
+def test_unknown_names_are_errors_that_list_the_known_ones(call, parts):
+    with pytest.raises(InputError) as error:
+        call()
+    assert [part for part in parts if part not in str(error.value)] == []
+
+
+def test_cells_are_chosen_by_setting_seed_and_method():
+    cells = suites.cells("main", ["molene", "sbm-c1"], [3, 5], ["edm", "control-gmrf"])
+    assert {(c.setting, c.method, c.seed, c.nfe) for c in cells} == {
+        *((s, "edm", seed, nfe) for s in ("molene", "sbm-c1") for seed in (3, 5) for nfe in (4, 6, 8, 12, 16, 32, 64)),
+        *((s, "control-gmrf", seed, None) for s in ("molene", "sbm-c1") for seed in range(5)),
+    }
+
+
+def test_on_the_command_line(tmp_path):
+    choices = ["--methods", "edm,floor", "--device", "cpu", "--set", "max_updates=20", "--set", "width=8"]
+    result = command("bench", "run", "quick", *choices, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "5 cells, 5 computed now, 0 failed" in result.stdout
+    assert (tmp_path / "runs/bench/sbm-c16-ve-preconditioned-0/model.safetensors").exists()
+    assert "5 cells, 0 computed now" in command("bench", "run", "quick", *choices, cwd=tmp_path).stdout
+    result = command("bench", "table", "quick", "--format", "csv", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = [line.split(",") for line in result.stdout.splitlines()]
+    assert rows[0] == ["setting", "method", "nfe", "mean", "sd", "seeds", "paper"]
+    assert [row[:3] + row[5:] for row in rows[1:]] == [
+        ["sbm-c16", "edm", "4", "1", "2.1231"],
+        ["sbm-c16", "edm", "8", "1", "1.7378"],
+        ["sbm-c16", "edm", "16", "1", "0.4586"],
+        ["sbm-c16", "edm", "64", "1", "0.0204"],
+        ["sbm-c16", "floor", "", "1", ""],
+    ]
+    known = json.loads((tmp_path / "results/cells/sbm-c16/edm_s0_nfe8.json").read_text())
+    assert float(rows[2][3]) == pytest.approx(known["scores"]["ammd"], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("args", "parts"),
+    [
+        ("run quick --seeds a", ["--seeds a", "whole numbers"]),
+        ("table quick --seeds 0,,1", ["--seeds 0,,1"]),
+        ("run qick", ["suite 'qick'", "did you mean 'quick'?"]),
+        ("run quick --settings sbm", ["setting 'sbm'", "metr-la, molene, sbm-c1"]),
+        ("run quick --methods edm,emd", ["method 'emd'", "did you mean"]),
+        ("run quick --set seed=1", ["seed = 1", "--seeds"]),
+        ("run quick --jobs 0", ["jobs = 0"]),
+        ("table quick", ["no cells of quick", "grcd bench run quick"]),
+    ],
+)
+def test_what_the_user_can_correct(tmp_path, args, parts):
+    message = refused(command("bench", *args.split(), cwd=tmp_path))
+    assert [part for part in parts if part not in message] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- what the page says ------------------------------------------------------------------------------------------------
+
+
+def test_a_method_and_a_dataset_of_ones_own_as_the_page_shows(tmp_path, tiny):
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/benchmark.md").read_text(), re.DOTALL)
+    assert block.count("4000") == block.count("seeds=[0, 1, 2]") == 1
+    write_dataset(tmp_path / "mine.npz", tiny)
+    quick = block.replace("4000", "20").replace("seeds=[0, 1, 2]", "seeds=[0, 1]")
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    result = subprocess.run(
+        [sys.executable, "-c", quick], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stderr
+    for row in ("grcd", "grcd-heun", "control-full", "floor"):
+        assert len(re.findall(rf"^\| {row} \| .*\d\.\d{{4}}", result.stdout, re.MULTILINE)) == 1
+    assert "failed" not in result.stdout
+    assert sorted(path.name for path in (tmp_path / "runs/bench").iterdir()) == [
+        "mine.npz-conjugate-residual-0",
+        "mine.npz-conjugate-residual-1",
+    ]
+
+
+def test_a_method_added_is_part_of_the_main_suite(bench, monkeypatch, trainings):
+    monkeypatch.setitem(METHODS, "mine", Method("epsilon", "scalar", "heun", 2, "a composition of one's own"))
+    cells = suites.cells("main", ["tiny"], [0], ["mine"])
+    assert [cell.nfe for cell in cells] == [4, 6, 8, 12, 16, 32, 64]
+    assert bench.run(cells) == (7, 0)
+    assert trainings == ["grcd-epsilon-heun"]  # the first that has this network
+    assert bench.read(cells[0])["spent"] == 4
+    assert "| mine | **" in bench.table("main", cells, "md")
