@@ -539,7 +539,7 @@ def test_on_the_command_line(tmp_path):
         ("run qick", ["suite 'qick'", "did you mean 'quick'?"]),
         ("run quick --settings sbm", ["setting 'sbm'", "metr-la, molene, sbm-c1"]),
         ("run quick --methods edm,emd", ["method 'emd'", "did you mean"]),
-        ("run quick --set seed=1", ["seed = 1", "--seeds"]),
+        ("run quick --set seed=1", ["--set seed=1", "--seed 1"]),
         ("run quick --jobs 0", ["jobs = 0"]),
         ("table quick", ["no cells of quick", "grcd bench run quick"]),
     ],
