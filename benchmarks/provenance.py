@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 from grcd.provenance import record
 
 
 def provenance(device: str) -> dict:
-    command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+    """The file it was written to is kept by name only: folders of a machine mean nothing elsewhere."""
+    args = [f"results/{Path(arg).name}" if before == "--out" else arg for before, arg in pairwise(sys.argv)]
+    command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *args])
     return {"command": command, **record(device)}

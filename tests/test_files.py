@@ -135,7 +135,7 @@ def test_a_name_that_is_too_long_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (PermissionError(errno.EACCES, "Permission denied", "/root/x"), "got Permission denied: /root/x\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "/nowhere/x"), "got Permission denied: /nowhere/x\n"),
         (OSError("no words of the system"), "got no words of the system\n"),
         (MemoryError("Unable to allocate 74.5 GiB"), "got too little memory (Unable to allocate 74.5 GiB)\n"),
         (MemoryError(), "got too little memory ("),
