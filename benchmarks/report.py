@@ -140,7 +140,9 @@ def suite(name: str) -> str:
     cells = suites.cells(name, ["metr-la"])
     cells = [cell for cell in cells if cell.path(RESULTS).exists()]
     example = json.loads(next(cell for cell in cells if cell.needs_network).path(RESULTS).read_text())
-    recipe = f"`grcd bench run {name} --settings metr-la --device cuda --set max_updates=25000`"
+    methods = dict.fromkeys(cell.method for cell in cells)  # those that were run
+    chosen = f" --methods {','.join(methods)}" if name == "main" else ""
+    recipe = f"`grcd bench run {name} --settings metr-la --device cuda --set max_updates=25000{chosen}`"
     rendered = tables.render(tables.collected(name, cells, RESULTS), "md").replace("### metr-la\n\n", "")
     return f"{recipe}, seeds 0, 1, 2, {example['date']}, {example['hardware']}.\n\n{rendered}"
 
