@@ -78,8 +78,7 @@ class GRCD:
         validating, _ = _observed(x_val, "validation signals")
         validating = validating[evenly(len(validating), VALIDATION_MOST)]
         z_train, z_val = normalizer.apply(x_train, used), normalizer.apply(x_val, validating)
-        v = spectral(ledoit_wolf(z_train, self.config.eps_ref), self.graph.spectrum).v
-        reference = Gaussian(v.to(self.device), self.process.U)
+        reference = self._reference(z_train)
         outcome = self._trained(reference, z_train, z_val, folder)
         self._replay = ()
         self.normalizer, self.reference, self._facts = normalizer, reference, facts
@@ -102,6 +101,11 @@ class GRCD:
         with devices.arithmetic("high"):
             return train(self._score(reference), reference, self._network(), *on_device, self.config, **hooks)
 
+    def _reference(self, z: np.ndarray) -> Gaussian:
+        """The paper's reference, fitted to z-scored training signals; in the very basis of the process."""
+        v = spectral(ledoit_wolf(z, self.config.eps_ref), self.graph.spectrum).v
+        return Gaussian(v.to(self.device), self.process.U)
+
     def _score(self, reference: Gaussian) -> score.Epsilon:
         return score.make(self.method.parameterisation, self.process, reference)
 
@@ -115,12 +119,9 @@ class GRCD:
         """How long an update takes here, on signals like these: measured on a few."""
         x = check_signals(train, self.graph, "training signals", gaps=True)
         z = Normalizer.fit(x, self.graph).apply(x, evenly(len(x), 1000))
-        v = spectral(ledoit_wolf(z, self.config.eps_ref), self.graph.spectrum).v
-        reference = Gaussian(v.to(self.device), self.process.U)
+        reference, on_device = self._reference(z), torch.from_numpy(z).to(self.device)
         with devices.arithmetic("high"):
-            return timed(
-                self._score(reference), reference, self._network(), torch.from_numpy(z).to(self.device), self.config
-            )
+            return timed(self._score(reference), reference, self._network(), on_device, self.config)
 
     @property
     def unit(self) -> str:

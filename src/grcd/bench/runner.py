@@ -75,21 +75,25 @@ def _network(cell: Cell) -> tuple:
 
 
 def _computed(group: list[Cell], results: Path, runs: Path, device: str, settings: dict) -> tuple[int, int]:
-    failed, trained = 0, {}
-    data = _dataset(group[0])
+    failed, data, where = 0, _dataset(group[0]), record(devices.find(device))
+    model, error = (
+        _attempted(_trained, group[0], data, runs, device, settings) if group[0].needs_network else (None, None)
+    )
     for cell in group:
         began = time.monotonic()
-        try:
-            if cell.needs_network:
-                if not trained:
-                    trained["model"] = _trained(cell, data, runs, device, settings)
-                found = _sampled(cell, trained["model"], data)
-            else:
-                found = _without_network(cell, data)
-        except (InputError, RuntimeError, MemoryError, ArithmeticError) as error:
-            found, failed = {"error": f"{type(error).__name__}: {error}"}, failed + 1
-        write(cell, results, **found, seconds=round(time.monotonic() - began, 3), **record(devices.find(device)))
+        found, wrong = (None, error) if error else _attempted(_scored, cell, model, data)
+        failed += wrong is not None
+        seconds = round(time.monotonic() - began, 3)
+        write(cell, results, **({"error": wrong} if wrong else found), seconds=seconds, **where)
     return len(group), failed
+
+
+def _attempted(work, *args) -> tuple:
+    """What came of it, and what went wrong."""
+    try:
+        return work(*args), None
+    except (InputError, RuntimeError, MemoryError, ArithmeticError) as error:
+        return None, f"{type(error).__name__}: {error}"
 
 
 def _dataset(cell: Cell) -> Dataset:
@@ -106,6 +110,10 @@ def _trained(cell: Cell, data: Dataset, runs: Path, device: str, settings: dict)
     model = GRCD(data.graph, first, cell.seed, device, **chosen)
     name = "-".join(str(part) for part in _network(cell) if part is not None)
     return model.fit(data.train, data.val, run=runs / name, name=data.name, about=data.facts)
+
+
+def _scored(cell: Cell, model: GRCD | None, data: Dataset) -> dict:
+    return _without_network(cell, data) if model is None else _sampled(cell, model, data)
 
 
 def _sampled(cell: Cell, model: GRCD, data: Dataset) -> dict:

@@ -314,21 +314,15 @@ def _appended(table: Table, more: Table, graph: Graph, given: Options, where: st
 
 def _kept(values: np.ndarray, rows: dict, cap: Sequence[int], policy: str) -> tuple[dict, int]:
     """Rows with nothing observed are of no use; of the rest at most ``cap``. And how many had nothing."""
-    if (cap and len(cap) not in (1, 3)) or any(number < 2 for number in cap):
-        raise InputError(f"cap = {list(cap)}", "one number from 2 up, or three", "give e.g. --cap 20000,3000,5000")
     caps = dict(zip(SPLIT_NAMES, cap if len(cap) == 3 else [*cap] * 3, strict=False))
-    seen = gaps.any_reading(values) if policy == "none" else None
-    kept, dropped = {}, 0
+    seen = gaps.any_reading(values) if policy == "none" else np.ones(len(values), dtype=bool)
+    kept = {}
     for split, part in rows.items():
-        if seen is not None and not seen[part].all():
-            part = np.arange(len(values))[part][seen[part]]
-        count = len(range(*part.indices(len(values)))) if isinstance(part, slice) else len(part)
-        if split in caps and count > caps[split]:
-            part = np.arange(len(values))[part][splits.evenly(count, caps[split])]
-        kept[split] = part
-    if seen is not None:
-        dropped = int((~seen).sum())
-    return kept, dropped
+        places = np.flatnonzero(seen[part])
+        chosen = places[splits.evenly(len(places), caps.get(split, len(places)))]
+        whole = len(chosen) == len(seen[part])  # then a slice stays one, and its rows a view
+        kept[split] = part if whole else np.arange(len(values))[part][chosen]
+    return kept, int((~seen).sum())
 
 
 def _markers(values: np.ndarray, markers: Sequence[float]) -> list[str]:
