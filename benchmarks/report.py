@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from grcd.bench import suites, tables
+from grcd.bench import cost, suites, tables
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -135,24 +135,40 @@ def demo() -> str:
     return text + table(["seed", "GRCD, NFE 4", "best Gaussian control", "ratio", "seconds, all of it"], rows)
 
 
-def suite(name: str) -> str:
-    """A table of the benchmark on METR-LA, from its cells."""
-    cells = suites.cells(name, ["metr-la"])
-    cells = [cell for cell in cells if cell.path(RESULTS).exists()]
-    example = json.loads(next(cell for cell in cells if cell.needs_network).path(RESULTS).read_text())
-    methods = dict.fromkeys(cell.method for cell in cells)  # those that were run
-    chosen = f" --methods {','.join(methods)}" if name == "main" else ""
-    recipe = f"`grcd bench run {name} --settings metr-la --device cuda --set max_updates=25000{chosen}`"
-    rendered = tables.render(tables.collected(name, cells, RESULTS), "md").replace("### metr-la\n\n", "")
-    return f"{recipe}, seeds 0, 1, 2, {example['date']}, {example['hardware']}.\n\n{rendered}"
+PROTOCOLS = {  # folder of cells, what was set
+    "Trained as the paper says": (RESULTS, ""),
+    "Trained on: our stopping rule, 25,000 updates at most": (
+        RESULTS / "converged",
+        " --set stopping=gain --set max_updates=25000 --results results/converged --runs runs/converged",
+    ),
+}
+
+
+def suite(name: str, results: Path, chosen: str) -> str | None:
+    """A table of the benchmark, from the cells that are there."""
+    cells = [cell for cell in suites.cells(name) if cell.path(results).exists()]
+    trained = [cell for cell in cells if cell.needs_network and cell.timed == (name == "cost")]
+    settings = dict.fromkeys(cell.setting for cell in trained or cells)
+    cells = [cell for cell in cells if cell.setting in settings]
+    if not cells or (name != "controls" and not trained):
+        return None
+    example = json.loads((trained or cells)[0].path(results).read_text())
+    where = f"{example['date']}, {example['hardware']}"
+    recipe = f"`grcd bench run {name} --settings {','.join(settings)}{chosen}`, seeds 0, 1, 2, {where}."
+    if name == "cost":
+        return f"{recipe}\n\n{cost.table(list(settings), (0, 1, 2), results, 'md')}"
+    return f"{recipe}\n\n{tables.render(tables.collected(name, cells, results), 'md')}"
 
 
 def main() -> None:
-    parts = ["# Results\n\nWritten by `benchmarks/report.py` from the JSON files beside it.\n"]
-    if (RESULTS / "cells").exists():
-        titles = {"main": "METR-LA: GRCD", "ladder": "METR-LA: the ladder", "solvers": "METR-LA: solvers"}
-        for name, title in (titles | {"grid": "METR-LA: the sampling grid"}).items():
-            parts.append(f"## {title}\n\n{suite(name)}")
+    parts = [
+        "# Results\n\nWritten by `benchmarks/report.py` from the JSON files beside it."
+        " The paper claim by claim: [REPRODUCTION.md](REPRODUCTION.md).\n"
+    ]
+    for title, (results, chosen) in PROTOCOLS.items():
+        for name in (name for name in suites.SUITES if name != "quick"):
+            text = suite(name, results, chosen)
+            parts += [f"## {name}: {title.lower()}\n\n{text}"] if text else []
     for name, (title, section) in SECTIONS.items():
         if (RESULTS / f"{name}.json").exists():
             parts.append(f"## {title}\n\n{origin(load(name))}\n{section()}")

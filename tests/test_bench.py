@@ -1,16 +1,20 @@
 """The benchmark: cells computed once whatever happens in between, one training a network, tables by hand."""
 
 import csv
+import errno
 import io
 import json
 import os
 import pickle
 import re
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import resources
 from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,16 +23,18 @@ from test_cli import run as command
 
 import grcd
 from grcd.bench import cells as files
-from grcd.bench import runner, suites, tables
+from grcd.bench import cost, runner, suites, tables
 from grcd.bench.cells import Cell
 from grcd.data.writing import write_dataset
 from grcd.errors import InputError
 from grcd.evaluation import evaluate, floor
+from grcd.evaluation.controls import draw
 from grcd.methods import METHODS, Method
 
 SETTINGS = {"width": 8, "batch": 16, "max_updates": 20, "validate_every": 10}
 ROOT = Path(__file__).parents[1]
-CLOCKS = ("seconds", "date", "training")  # what may differ between two runs of a cell; of the training its seconds
+# What may differ between two runs of a cell; of the training its seconds.
+CLOCKS = ("seconds", "seconds_per_1000", "date", "training")
 
 
 class Bench:
@@ -96,7 +102,7 @@ def test_what_is_there_is_not_computed_again(bench, trainings, monkeypatch):
     quick, fits, fit = suites.cells("quick", ["tiny"]), [], grcd.GRCD.fit
     with monkeypatch.context() as patch:
         patch.setattr(grcd.GRCD, "fit", lambda self, *args, **more: fits.append(1) or fit(self, *args, **more))
-        assert bench.run(quick) == (12 + 4 * 5 + 1, 0)
+        assert bench.run(quick) == (12 + 5 * 5 + 1, 0)
     assert (len(fits), trainings) == (2, ["grcd", "edm"])
     before, kept = bench.scores(quick), bench.times()
     assert bench.run(quick) == (0, 0)
@@ -140,6 +146,7 @@ def test_every_cell_has_a_file_of_its_own():
         for cell in cells:
             assert owner.setdefault(cell.path(Path()), cell) == cell  # suites may share cells, and then their files
     choices = {"nfe": 8, "solver": "heun", "rho": 2.5, "grid": "log-snr", "kappa": 0.5, "symmetrize": "max", "seed": 1}
+    choices |= {"split": "val", "timed": True}
     plain = Cell("metr-la", "grcd")
     paths = {Cell("metr-la", "grcd", **{key: value}).path(Path()) for key, value in choices.items()}
     assert len(paths | {plain.path(Path())}) == len(choices) + 1
@@ -195,24 +202,150 @@ def test_methods_that_share_a_network_are_trained_once(tmp_path, on_tiny, traini
     assert sorted(path.name for path in other.runs.iterdir()) == ["tiny-ve-preconditioned-0"]
 
 
+def by_hand(tiny, method, seed, **settings):
+    """The network of a cell, without the benchmark: the paper's stopping rule is the benchmark's."""
+    chosen = {"stopping": "paper", **SETTINGS, **settings}
+    return grcd.GRCD(tiny.graph, method, seed, "cpu", **chosen).fit(tiny.train, tiny.val)
+
+
 def test_a_cell_holds_what_the_parts_give_by_hand(bench, tiny):
     cells = [Cell("tiny", "edm", 2, 4), Cell("tiny", "grcd-rho1", 2, 4), Cell("tiny", "floor")]
     solver = Cell("tiny", "grcd-rho3", 2, 8, solver="dpm++2m", grid="log-snr")
     assert bench.run([*cells, solver]) == (4, 0)
     edm, rho1, floors = map(bench.read, cells)
     assert (edm["spent"], rho1["spent"], bench.read(solver)["spent"]) == (3, 4, 8)
-    model = grcd.GRCD(tiny.graph, "edm", seed=2, device="cpu", **SETTINGS).fit(tiny.train, tiny.val)
+    model = by_hand(tiny, "edm", 2)
     x = model.sample(len(tiny.test), nfe=4, seed=2)
     scores = evaluate(x, tiny).to_dict()
     assert scores.pop("floor") == floor(tiny).to_dict() == floors["scores"]
     assert edm["scores"] == scores
     assert edm["dispersion"] == pytest.approx(np.median(x.std(axis=0) / tiny.test.std(axis=0)), rel=1e-12)
+    assert edm["node_std"] == pytest.approx(x.std(axis=0) / tiny.train.std(axis=0), abs=5.1e-5)  # four digits
+    assert "outside" not in edm  # nobody knows what is possible here
     assert (edm["config"]["width"], edm["config"]["seed"], edm["training"]["updates"]) == (8, 2, 20)
 
-    model = grcd.GRCD(tiny.graph, "grcd-rho1", seed=2, device="cpu", **SETTINGS).fit(tiny.train, tiny.val)
+    model = by_hand(tiny, "grcd-rho1", 2)
     assert rho1["scores"]["ammd"] == evaluate(model.sample(len(tiny.test), nfe=4, seed=2), tiny).ammd
     x = model.sample(len(tiny.test), nfe=8, seed=2, solver="dpm++2m", grid="log-snr")
     assert bench.read(solver)["scores"]["ammd"] == evaluate(x, tiny).ammd
+
+
+def test_diagnostics_by_hand():
+    x = np.array([[0.0, 120.0, -0.5], [60.0, 121.0, 50.0], [120.0, -1e-9, 100.0], [60.0, 1.0, 50.5]])
+    real = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 50.0]])  # standard deviations 0.5, 1 and 25
+    z = np.array([[0.0, 0.0, 0.0], [2.0, 0.00014, 30.0], [0.0, 0.0, 0.0], [2.0, 0.00014, 30.0]])
+    stds = np.sqrt([1800.0, np.var(x[:, 1]), np.var(x[:, 2])])
+    ratios = sorted(stds / [0.5, 1.0, 25.0])
+    found = runner.diagnostics(x, z, real, "metr-la")
+    assert found["dispersion"] == pytest.approx(ratios[1], rel=1e-12)
+    assert found["node_std"] == [1.0, 0.0001, 15.0]
+    assert found["outside"] == 3 / 12  # 121, -1e-9 and -0.5; not 0 and 120 themselves
+    assert runner.diagnostics(x, z, real, "molene") == {key: found[key] for key in ("dispersion", "node_std")}
+
+
+def test_a_choice_is_made_on_validation_signals(bench, tiny, monkeypatch, trainings):
+    test, val = (Cell("tiny", "grcd-rho3", 1, 4, rho=2.0, split=split) for split in ("test", "val"))
+    assert bench.run([test, val]) == (2, 0)
+    assert trainings == ["grcd"]
+    model = by_hand(tiny, "grcd-rho3", 1)
+    for cell, real in ((test, tiny.test), (val, tiny.val)):
+        x, found = model.sample(len(real), nfe=4, seed=1, rho=2.0), bench.read(cell)
+        assert found["scores"]["ammd"] == evaluate(x, tiny, cell.split).ammd
+        assert found["scores"]["n"] == len(real)
+        assert found["dispersion"] == pytest.approx(np.median(x.std(axis=0) / real.std(axis=0)), rel=1e-12)
+    gaps = tiny.val.copy()
+    gaps[2, 3] = np.nan
+    holed = grcd.Dataset("holed", tiny.graph, tiny.train, gaps, tiny.test)
+    monkeypatch.setattr(runner, "load_dataset", lambda name, **options: holed)
+    other = Bench(bench.results.parent / "other")
+    with pytest.raises(InputError, match="gaps in the val signals of tiny"):
+        other.run([test, val])
+    assert other.run([test]) == (1, 0)  # trained on what is there, and compared with test signals
+
+
+def test_controls_of_a_setting_are_fitted_once_and_the_mixture_only_if_asked_for(bench, tiny, monkeypatch):
+    fits, fit = [], runner.controls
+    monkeypatch.setattr(runner, "controls", lambda data, mixture: fits.append(mixture) or fit(data, mixture))
+    plain = [Cell("tiny", "control-full", 0), Cell("tiny", "floor")]
+    mixed = [Cell("tiny", "control-mixture", seed) for seed in range(3)]
+    assert bench.run(plain) == (2, 0)
+    assert bench.run([*plain, *mixed, Cell("tiny", "control-gmrf", 1)]) == (4, 0)
+    assert fits == [False, True]
+    for cell in (plain[0], *mixed):
+        control = fit(tiny, True)[cell.method]
+        x = draw(control, tiny, len(tiny.test), cell.seed)
+        assert bench.read(cell)["scores"]["ammd"] == evaluate(x, tiny).ammd
+        assert "config" not in bench.read(cell)
+    assert len({bench.read(cell)["scores"]["ammd"] for cell in mixed}) == 3
+
+
+# -- time --------------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """Time that passes only when told to."""
+
+    def __init__(self, monkeypatch):
+        self.now = 100.0
+        monkeypatch.setattr(runner, "time", SimpleNamespace(perf_counter=lambda: self.now, monotonic=lambda: self.now))
+
+    def passes(self, seconds):
+        self.now += seconds
+
+
+def test_the_least_of_the_repetitions_counts_without_the_two_that_warm_up(monkeypatch):
+    clock, durations = Clock(monkeypatch), [7.0, 0.5, 4.0, 3.0, 2.0, 6.0, 5.0, 1.0]
+    seconds = iter(durations)
+    assert runner._least(lambda: clock.passes(next(seconds)), repeats=5) == 2.0
+    assert next(seconds) == 1.0  # seven calls, not eight
+
+
+def test_seconds_for_a_thousand_signals_are_those_of_sampling_alone(bench, monkeypatch):
+    clock, cell = Clock(monkeypatch), Cell("tiny", "edm", 0, 4)
+    sampling(monkeypatch, lambda model, nfe, x: clock.passes(0.5) or x)
+    score = runner.ammd
+    monkeypatch.setattr(runner, "ammd", lambda *args: clock.passes(30.0) or score(*args))
+    assert bench.run([cell]) == (1, 0)
+    assert bench.read(cell)["seconds_per_1000"] == 12.5  # half a second for forty
+    assert bench.read(cell)["seconds"] == 30.5
+
+
+def test_a_timed_cell_holds_the_time_of_sampling_and_of_the_network_alone(bench, monkeypatch, trainings):
+    clock, asked, sample, alone = Clock(monkeypatch), [], grcd.GRCD.sample, grcd.GRCD.network_alone
+
+    def sampled(self, *args):
+        asked.append(args)
+        clock.passes(3.0 + (len(asked) == 5))
+        return sample(self, *args)
+
+    def network(self, *args):
+        asked.append(args)
+        work = alone(self, *args)
+        return lambda: clock.passes(2.0) or asked.append("alone") or work()
+
+    monkeypatch.setattr(grcd.GRCD, "sample", sampled)
+    monkeypatch.setattr(grcd.GRCD, "network_alone", network)
+    timed = Cell("tiny", "edm", 1, 6, rho=5.0, timed=True)
+    assert bench.run([timed]) == (1, 0)
+    found = bench.read(timed)
+    assert found["time"] == {"sampling": 3.0, "network": 2.0}
+    assert "scores" not in found
+    assert (found["spent"], found["config"]["seed"]) == (5, 1)
+    assert asked == [(1000, 5), *[(1000, 6, 1, None, 5.0, "power")] * 7, *["alone"] * 7]  # EDM spends 5 of 6
+    assert timed.path(bench.results).name == "edm_s1_nfe6_rho5_timed.json"
+
+    quality = replace(timed, timed=False)
+    assert bench.run([timed, quality]) == (1, 0)  # what is timed is there already, and is no quality
+    assert trainings == ["edm"]
+    assert bench.read(timed) == found
+    assert "time" not in bench.read(quality)
+    files.write(timed, bench.results, scores={"ammd": 0.5})
+    assert not files.done(timed, bench.results)
+    files.write(quality, bench.results, time={"sampling": 1.0, "network": 1.0})
+    assert not files.done(quality, bench.results)
+
+
+# -- whose network -----------------------------------------------------------------------------------------------------
 
 
 def test_seeds_and_kappa_have_networks_of_their_own(bench, trainings):
@@ -274,13 +407,96 @@ def test_training_that_diverges(bench):
     assert "| failed | failed |" in bench.table("main", cells, "md")
 
 
-def test_other_settings_for_a_network_that_was_begun(bench):
+def test_other_settings_for_a_network_that_was_begun(bench, tmp_path):
     first, second = Cell("tiny", "grcd", 0, 4), Cell("tiny", "grcd", 0, 8)
     assert bench.run([first]) == (1, 0)
-    before = bench.read(first)
-    assert bench.run([first, second], max_updates=10) == (1, 1)
-    assert "max_updates is 20 there and 10 here" in bench.read(second)["error"]
-    assert bench.read(first) == before
+    before, elsewhere = bench.times(), Bench(tmp_path)
+    with pytest.raises(InputError) as error:
+        bench.run([second, first], max_updates=10)
+    got, expected, fix = str(error.value).splitlines()
+    assert got == f"got {first.path(bench.results)}, trained with max_updates = 20"
+    assert expected == "expected cells that are trained with max_updates = 10, as asked for"
+    assert "--results and --runs" in fix
+    assert bench.times() == before  # nothing was begun
+    elsewhere.results = tmp_path / "elsewhere"  # other results, the same runs
+    assert elsewhere.run([second], max_updates=10) == (1, 1)
+    assert "max_updates is 20 there and 10 here" in elsewhere.read(second)["error"]
+
+
+def test_the_papers_stopping_rule_is_the_default_and_another_one_needs_another_folder(bench, tmp_path):
+    network, control = Cell("tiny", "grcd", 0, 4), Cell("tiny", "control-full")
+    assert bench.run([network, control]) == (2, 0)
+    assert bench.read(network)["config"]["stopping"] == "paper"
+    with pytest.raises(InputError, match=r"(?s)trained with stopping = paper\nexpected .* stopping = gain"):
+        bench.run([network, control], stopping="gain")
+    assert bench.run([control], stopping="gain") == (0, 0)  # a control has no training
+    gain = Bench(tmp_path / "gain")
+    assert gain.run([network], stopping="gain") == (1, 0)
+    assert gain.read(network)["config"] == bench.read(network)["config"] | {"stopping": "gain"}
+    with pytest.raises(InputError, match=r"grcd_s0_nfe4\.json, trained with stopping = gain"):
+        gain.run([network])
+
+
+def test_what_a_cell_chooses_itself_is_no_other_setting(bench, monkeypatch, trainings):
+    monkeypatch.setitem(METHODS, "wide", replace(METHODS["edm"], settings=(("clip", 0.5),)))
+    own = [Cell("tiny", "clock", 0, 4, kappa=30.0), Cell("tiny", "wide", 1, 4), Cell("tiny", "edm", 1, 4)]
+    assert bench.run(own) == (3, 0)
+    assert bench.run(own) == (0, 0)
+    assert trainings == ["grcd-epsilon-heun", "wide", "edm"]
+    assert [bench.read(cell)["config"]["kappa"] for cell in own] == [30.0, 2.0, 2.0]
+    assert [bench.read(cell)["config"]["clip"] for cell in own] == [1.0, 0.5, 1.0]
+    assert sorted(path.name for path in bench.runs.iterdir()) == [
+        "tiny-conjugate-epsilon-30.0-0",
+        "tiny-ve-preconditioned-1",
+        "tiny-ve-preconditioned-clip0.5-1",
+    ]
+    for cell in own:
+        with pytest.raises(InputError, match=f"{cell.path(bench.results).name}, trained with lr = 0.0003"):
+            bench.run([cell], lr=1e-3)
+
+
+def test_a_failed_cell_says_nothing_of_settings(bench):
+    cell = Cell("tiny", "edm", 0, 4)
+    assert bench.run([cell], lr=1e30) == (1, 1)
+    shutil.rmtree(bench.runs)
+    assert bench.run([cell]) == (1, 0)
+
+
+def test_a_cell_that_cannot_be_written_does_not_stop_the_others(bench, capsys):
+    cells = [Cell("tiny", "edm", 0, nfe) for nfe in (4, 6, 8)] + [Cell("tiny", "floor")]
+    blocked = cells[1].path(bench.results)
+    (blocked / "in the way").mkdir(parents=True)
+    assert bench.run(cells) == (4, 1)
+    assert [files.done(cell, bench.results) for cell in cells] == [True, False, True, True]
+    told = capsys.readouterr().err
+    assert told.count(f"while writing {blocked}") == 1
+    assert "to fix: free some space" in told
+    shutil.rmtree(blocked)
+    assert bench.run(cells) == (1, 0)
+
+
+def test_a_failed_cell_that_cannot_be_written_failed_once(bench, monkeypatch, capsys):
+    cells, write = [Cell("tiny", "edm", 0, nfe) for nfe in (4, 6, 8)], files.write_json
+
+    def full(path, value):
+        if "nfe6" in path.name:
+            with grcd.files.whole(path):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, value)
+
+    monkeypatch.setattr(files, "write_json", full)
+    assert bench.run(cells, lr=1e30) == (3, 3)
+    assert ["diverged" in (files.read(cell, bench.results) or {}).get("error", "") for cell in cells] == [1, 0, 1]
+    assert "No space left on device while writing" in capsys.readouterr().err
+    assert sorted(path.name for path in bench.results.rglob("*.json")) == ["edm_s0_nfe4.json", "edm_s0_nfe8.json"]
+
+
+def test_a_folder_that_cannot_be_written_at_all_is_an_error_before_anything_is_trained(tmp_path, on_tiny, trainings):
+    bench = Bench(tmp_path)
+    bench.results.write_text("a file")
+    with pytest.raises(InputError, match=r"while writing .*results"):
+        bench.run([Cell("tiny", "edm", 0, 4)])
+    assert trainings == []
 
 
 def test_what_is_wrong_for_all_cells_is_an_error(bench, monkeypatch, tiny):
@@ -290,13 +506,14 @@ def test_what_is_wrong_for_all_cells_is_an_error(bench, monkeypatch, tiny):
             bench.run(cells, **settings)
     with pytest.raises(InputError, match="jobs = 0"):
         bench.run(cells, jobs=0)
+    assert not bench.results.exists()
     gaps = tiny.test.copy()
     gaps[2, 3] = np.nan
     holed = grcd.Dataset("holed", tiny.graph, tiny.train, tiny.val, gaps)
     monkeypatch.setattr(runner, "load_dataset", lambda name, **options: holed)
     with pytest.raises(InputError, match="gaps in the test signals of tiny"):
         bench.run(cells)
-    assert not bench.results.exists()
+    assert list(bench.results.rglob("*.json")) == []
 
 
 # -- side by side ------------------------------------------------------------------------------------------------------
@@ -403,7 +620,7 @@ def test_latex(measured):
 def test_latex_is_well_formed_for_every_suite(tmp_path, suite):
     cells = suites.cells(suite)
     for k, cell in enumerate(cells):
-        files.write(cell, tmp_path, scores={"ammd": 0.001 * (k % 97) + 0.01})
+        files.write(cell, tmp_path, scores={"ammd": 0.001 * (k % 97) + 0.01}, seconds_per_1000=0.5)
     text = tables.render(tables.collected(suite, cells, tmp_path), "tex")
     depth = list(accumulate((c == "{") - (c == "}") for c in text))
     assert (min(depth), depth[-1]) == (0, 0)
@@ -477,9 +694,15 @@ def test_every_number_of_the_paper_has_its_place_in_a_table():
         for suite in suites.SUITES
         for cell in suites.cells(suite)
     }
+    produced |= {  # what is timed has a row for each target
+        ("cost", cell.setting, f"{cell.method} to {target:g}", cell.nfe)
+        for cell in suites.cells("cost")
+        for target in cost.TARGETS
+        if cell.timed
+    }
     assert set(printed) - produced == set()
     for suite in suites.SUITES:  # one row name a choice: two choices under one name would be averaged
-        cells = [cell for cell in suites.cells(suite, seeds=[0]) if cell.needs_network]
+        cells = [cell for cell in networks(suites.cells(suite, seeds=[0])) if not cell.timed]
         assert len({(cell.setting, tables.row_name(suite, cell), cell.nfe) for cell in cells}) == len(cells)
 
 
@@ -509,6 +732,58 @@ def test_cells_are_chosen_by_setting_seed_and_method():
     }
 
 
+def networks(cells):
+    """Without controls and floor, of which every suite has the same."""
+    return [cell for cell in cells if cell.needs_network]
+
+
+@pytest.mark.parametrize("suite", suites.SUITES)
+def test_controls_and_floor_are_part_of_every_suite(suite):
+    chosen = suites.cells(suite, ["molene", "sbm-c1"])
+    beside = [cell for cell in chosen if not cell.needs_network]
+    names = ("diagonal", "full", "gmrf", "spectral", "mixture")
+    drawn = [Cell(s, f"control-{name}", seed) for s in ("molene", "sbm-c1") for name in names for seed in range(5)]
+    assert {*beside} == {*drawn, Cell("molene", "floor"), Cell("sbm-c1", "floor")}
+    assert len(beside) == 52
+
+
+def test_the_cells_of_the_suites_beyond_the_main_table():
+    budgets = (4, 6, 8, 12, 16)
+    assert {*networks(suites.cells("grid", seeds=[0, 4]))} == {
+        Cell("metr-la", "grcd-rho3", seed, nfe, rho=rho, split=split)
+        for seed in (0, 4)
+        for nfe in budgets
+        for rho in (1.0, 2.0, 3.0, 5.0, 7.0)
+        for split in ("test", "val")
+    }
+    assert {*networks(suites.cells("symmetrizer", seeds=[1]))} == {
+        Cell("metr-la", name, 1, 16, symmetrize=how)
+        for name in ("grcd-rho1", "conjugate-precond")
+        for how in (None, "max")
+    }
+    assert {*networks(suites.cells("gad-native", ["molene"], [0, 1]))} == {
+        Cell("molene", name, seed, nfe)
+        for name, nfe in (("gad", 1000), ("gad", 3000), ("gad-native", 5000))
+        for seed in (0, 1)
+    }
+
+
+def test_what_is_timed_has_its_quality_beside_it():
+    cells = networks(suites.cells("cost", seeds=[2, 1]))
+    quality, timed = ([cell for cell in cells if cell.timed is kind] for kind in (False, True))
+    assert {*quality} == {*networks(suites.cells("main", ["metr-la"], [1, 2]))} | {
+        *networks(suites.cells("ladder", seeds=[1, 2]))
+    }
+    assert {*timed} == {replace(cell, timed=True) for cell in quality if cell.seed == 1}  # one seed is enough
+    assert len(timed) * 2 == len(quality) == len({*quality})
+
+
+def test_gad_at_its_authors_size_is_a_suite_of_its_own():
+    suite_of = {s: {cell.method for cell in suites.cells(s)} for s in suites.SUITES}
+    assert [name for name, methods in suite_of.items() if "gad-native" in methods] == ["gad-native"]
+    assert suite_of["main"] | suite_of["ladder"] | suite_of["gad-native"] == {*METHODS, *suites.CONTROLS, "floor"}
+
+
 def test_on_the_command_line(tmp_path):
     choices = ["--methods", "edm,floor", "--device", "cpu", "--set", "max_updates=20", "--set", "width=8"]
     result = command("bench", "run", "quick", *choices, cwd=tmp_path)
@@ -528,6 +803,7 @@ def test_on_the_command_line(tmp_path):
         ["sbm-c16", "floor", "", "1", ""],
     ]
     known = json.loads((tmp_path / "results/cells/sbm-c16/edm_s0_nfe8.json").read_text())
+    assert known["config"]["stopping"] == "paper"
     assert float(rows[2][3]) == pytest.approx(known["scores"]["ammd"], abs=1e-6)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from grcd.config import Config
 from grcd.errors import InputError, some, unknown
-from grcd.methods import METHODS, find
+from grcd.methods import METHODS, find, sharing
 from grcd.score import PARAMETERISATIONS
 from grcd.solvers import SOLVERS
 
@@ -139,7 +139,8 @@ def test_every_method_is_made_of_parts_that_exist(name):
     assert method.parameterisation in PARAMETERISATIONS
     assert method.terminal in ("fitted", "scalar", "noise", "stationary")
     assert method.process in ("conjugate", "ve", "heat")
-    assert method.solver in SOLVERS
+    assert SOLVERS[method.solver].process in ((method.process,) if method.process == "heat" else (method.process, None))
+    assert Config.make(**dict(method.settings), method=name)
     assert method.rho > 0
 
 
@@ -154,6 +155,7 @@ def test_every_method_is_made_of_parts_that_exist(name):
         ("grcd-rho3", "grcd", "solver"),
         ("clock+reference", "grcd-epsilon-heun", None),
         ("clock+reference+residual+exponential", "grcd-rho1", None),
+        ("gad", "gad-native", "settings"),
     ],
 )
 def test_neighbouring_methods_differ_in_one_part(one, other, part):
@@ -166,6 +168,20 @@ def test_methods_that_differ_in_sampling_only_share_one_network():
     assert find("grcd-rho1").network == find("grcd-rho3").network == find("grcd").network
     assert find("clock").network == find("clock+reference").network
     assert find("clock+reference").network != find("clock+reference+residual").network
+    assert find("edm").network == find("isotropic-ve").network == ("ve", "preconditioned")
+
+
+def test_a_method_with_settings_of_its_own_shares_no_network_with_one_without():
+    native = {"width": 24, "batch": 128, "max_updates": 785_000, "patience": 10**9, "validate_every": 2500}
+    assert dict(find("gad-native").settings) == native
+    assert [name for name, method in METHODS.items() if method.settings] == ["gad-native"]
+    assert (sharing(find("gad")), sharing(find("gad-native"))) == (["gad"], ["gad-native"])
+    wider = dataclasses.replace(find("gad-native"), settings=tuple({**native, "width": 25}.items()))
+    assert wider.network != find("gad-native").network  # values count, not only names
+
+
+def test_whitened_scores_are_sampled_by_the_reverse_equation():
+    assert (find("wsd-scalar").solver, find("wsd-graph").solver) == ("euler-maruyama", "euler-maruyama")
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------

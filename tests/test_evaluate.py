@@ -1,4 +1,4 @@
-"""Scores with the floor beside them, and the Gaussian controls, against what their definitions say."""
+"""Scores with the floor beside them, and the controls, against what their definitions say."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.covariance import ledoit_wolf
+from sklearn.mixture import GaussianMixture
 
 import grcd
 from grcd.evaluation import ammd, controls, floor
-from grcd.evaluation.controls import draw
+from grcd.evaluation.controls import Mixture, draw, fit_mixture
 from grcd.evaluation.mmd import mmd2
 from grcd.evaluation.statistics import STATISTICS
+from grcd.reference import Gaussian
+from grcd.streams import Stream
 
 PARTS = ("quadratic_variation", "spectral_centroid", "degree_correlation")
 
@@ -306,6 +309,143 @@ def observed_pairs(z):
     S = np.array([[np.nanmean(z[:, i] * z[:, j]) for j in range(6)] for i in range(6)])
     assert np.linalg.eigvalsh(S)[0] > 0  # nothing to repair
     return S
+
+
+# -- the mixture ---------------------------------------------------------------------------------------------------
+
+WEIGHTS = np.array([0.3, 0.7])
+CENTRES = np.array([[4.0, -4.0, 0.0, 4.0, 0.0, -4.0], [-2.0, 3.0, 1.0, -4.0, 0.0, 5.0]])
+FACTORS = np.random.RandomState(3).standard_normal((2, 6, 6)) * 0.3 + 0.8 * np.eye(6)
+
+
+def two_groups(n, seed):
+    """Two Gaussians far apart."""
+    random = np.random.RandomState(seed)
+    group = (random.random_sample(n) < WEIGHTS[1]).astype(int)
+    return CENTRES[group] + np.einsum("ni,nij->nj", random.standard_normal((n, 6)), FACTORS[group]), group
+
+
+@pytest.fixture(scope="module")
+def pair(tiny):
+    """Two groups of signals, in units of their own."""
+    parts = (20.0 + 3.0 * two_groups(n, seed)[0] for seed, n in enumerate((600, 50, 50)))
+    return grcd.Dataset("pair", tiny.graph, *parts)
+
+
+def components_of(mixture):
+    """Weights, means and covariances, the smaller component first."""
+    order = mixture.weights.numpy().argsort()
+    covariances = np.array([part.covariance().numpy() for part in mixture.parts])
+    return mixture.weights[order].numpy(), mixture.means[order].numpy(), covariances[order]
+
+
+def test_two_gaussians_far_apart_are_found():
+    z, group = two_groups(3000, seed=5)
+    weights, means, covariances = components_of(fit_mixture(z))
+    assert weights == pytest.approx(WEIGHTS, abs=5 * np.sqrt(0.3 * 0.7 / 3000))
+    for k in range(2):
+        C, n = FACTORS[k].T @ FACTORS[k], (group == k).sum()
+        variance = np.diag(C)
+        assert np.all(np.abs(means[k] - CENTRES[k]) < 5 * np.sqrt(variance / n))
+        error = 5 * np.sqrt((C**2 + np.outer(variance, variance)) / n)
+        assert np.all(np.abs(covariances[k] - C - 1e-3 * np.eye(6)) < error)  # with a little on the diagonal
+        # So far apart every signal belongs to one side: the estimates are those of either group alone.
+        assert means[k] == pytest.approx(z[group == k].mean(axis=0), abs=1e-3)
+
+
+def test_one_gaussian_needs_one_component():
+    z = np.random.RandomState(2).standard_normal((1500, 6)) @ FACTORS[0] + 3.0
+    ((weight,), (mean,), (covariance,)) = components_of(fit_mixture(z))
+    assert weight == 1.0
+    assert mean == pytest.approx(z.mean(axis=0), rel=1e-12)
+    assert covariance == pytest.approx(np.cov(z.T, bias=True) + 1e-3 * np.eye(6), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("criteria", "tried", "chosen"),
+    [([5, 3, 4, 1], 3, 2), ([5, 6, 1], 2, 1), ([5, 4, 4, 1], 3, 2), ([9, 8, 7, 6, 5, 4, 3, 2, 1], 8, 8)],
+)
+def test_components_are_added_until_the_criterion_rises(monkeypatch, criteria, tried, chosen):
+    asked = []
+
+    def bic(self, z):
+        asked.append(self.n_components)
+        return criteria[self.n_components - 1]
+
+    monkeypatch.setattr(GaussianMixture, "bic", bic)
+    assert len(fit_mixture(two_groups(100, seed=1)[0]).parts) == chosen
+    assert asked == list(range(1, tried + 1))
+    asked.clear()
+    fit_mixture(two_groups(3, seed=1)[0])
+    assert asked == [1, 2, 3][:tried]  # no more components than signals
+
+
+def test_a_mixture_is_drawn_from_the_noise_it_is_given():
+    """By hand: below a quarter ``N((1, 2), diag(4, 9))``, above it ``N((10, 20), 25 I)``."""
+    eye = torch.eye(2, dtype=torch.float64)
+    parts = tuple(Gaussian(torch.tensor(v, dtype=torch.float64), eye) for v in ([4.0, 9.0], [25.0, 25.0]))
+    means = torch.tensor([[1.0, 2.0], [10.0, 20.0]], dtype=torch.float64)
+    mixture = Mixture(torch.tensor([0.25, 0.7499], dtype=torch.float64), means, parts)  # rounded: they add up to less
+    u = torch.tensor([0.26, 0.0, 0.99999, 0.24, 0.75], dtype=torch.float64)
+    noise = torch.tensor([[1.0, -1.0], [0.5, 1.0], [0.0, 0.2], [-2.0, 0.0], [0.1, 0.1]], dtype=torch.float64)
+    expected = [[15.0, 15.0], [2.0, 5.0], [10.0, 21.0], [-3.0, 2.0], [10.5, 20.5]]
+    assert mixture.draw(noise, u).numpy() == pytest.approx(np.array(expected), rel=1e-12)
+
+
+def test_draws_of_the_mixture_have_its_mean_and_covariance_and_share_the_noise_of_the_controls(pair):
+    mixture, n = controls(pair, mixture=True)["control-mixture"], 20_000
+    weights, means, covariances = components_of(mixture)
+    assert len(weights) == 2
+    x = draw(mixture, pair, n, seed=1)
+    z = (x - pair.train.mean(0)) / pair.train.std(0)
+    mean = weights @ means
+    second = np.einsum("k,kij->ij", weights, covariances + means[:, :, None] * means[:, None, :])
+    products = (z - mean)[:, :, None] * (z - mean)[:, None, :]
+    assert np.all(np.abs(z.mean(0) - mean) < 5 * z.std(0) / np.sqrt(n))
+    error = products.std(0) / np.sqrt(n)
+    assert np.all(np.abs(products.mean(0) - second + np.outer(mean, mean)) < 5 * error)
+
+    assert np.array_equal(x, draw(mixture, pair, n, seed=1))
+    assert not np.isin(x, draw(mixture, pair, n, seed=2)).any()
+    # The noise is that of every control; which component it becomes is another stream's.
+    noise, u = Stream(1, "control").normal(0, n * 6).view(n, 6), Stream(1, "control component").uniform(0, n)
+    assert z == pytest.approx(mixture.draw(noise, u).numpy(), abs=1e-9)
+
+
+def test_gaps_are_drawn_given_the_rest_before_a_mixture_is_fitted(pair):
+    data = patchy(pair)
+    z = (data.train - np.nanmean(data.train, axis=0)) / np.nanstd(data.train, axis=0)
+    S = controls(data)["control-spectral"].covariance().numpy()
+    v, B = np.linalg.eigh(S)
+    plain = Stream(0, "control gaps").normal(0, z.size).view(*z.shape).numpy() @ (B * np.sqrt(v)) @ B.T
+    for row, drawn in zip(z, plain, strict=True):
+        m, o = np.isnan(row), ~np.isnan(row)
+        row[m] = drawn[m] + S[np.ix_(m, o)] @ np.linalg.solve(S[np.ix_(o, o)], row[o] - drawn[o])
+    found = controls(data, mixture=True)["control-mixture"]
+    for one, other in zip(components_of(found), components_of(fit_mixture(z)), strict=True):
+        assert one == pytest.approx(other, abs=1e-8)
+    assert np.isfinite(draw(found, data, 50, seed=0)).all()
+
+
+def test_a_mixture_is_fitted_on_request_only_and_comes_out_the_same_twice(pair):
+    plain, whole = controls(pair), controls(pair, mixture=True)
+    assert list(whole) == [*plain, "control-mixture"]
+    assert "control-mixture" not in plain
+    np.random.seed(1)  # what is random outside does not matter
+    again = controls(pair, mixture=True)["control-mixture"]
+    for one, other in zip(components_of(whole["control-mixture"]), components_of(again), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_float32_signals_have_the_mixture_of_float64_ones(pair):
+    low = grcd.Dataset("low", pair.graph, *(part.astype(np.float32) for part in (pair.train, pair.val, pair.test)))
+    found, expected = (controls(data, mixture=True)["control-mixture"] for data in (low, pair))
+    for one, other in zip(components_of(found), components_of(expected), strict=True):
+        assert one == pytest.approx(other, abs=1e-5)
+    assert draw(found, low, 9, seed=0) == pytest.approx(draw(expected, pair, 9, seed=0), rel=1e-4)
+
+
+# -- what counts, and what stands beside ---------------------------------------------------------------------------
 
 
 def test_signals_of_which_nothing_counts_do_not_count(tiny):

@@ -3,7 +3,9 @@
 import copy
 import json
 import random
+import re
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ import grcd
 from grcd.methods import METHODS
 from grcd.reference import Gaussian
 from grcd.solvers import SOLVERS
+from grcd.streams import Stream
 
 
 class Zeros(torch.nn.Module):
@@ -90,7 +93,7 @@ def test_the_clock_starts_from_the_scalar_reference_and_the_next_rung_from_the_f
     assert found == pytest.approx(filtered(fitted, np.concatenate(noise), np.sqrt(v + 2.0**2)), rel=1e-10)
 
 
-@pytest.mark.parametrize("solver", [name for name, row in SOLVERS.items() if not row.stochastic])
+@pytest.mark.parametrize("solver", [name for name, row in SOLVERS.items() if row.process != "heat"])
 def test_every_solver_and_budget_gives_finite_signals_with_that_many_evaluations(fitted, solver):
     counted = copy.copy(fitted)
     counted.network, calls = copy.deepcopy(fitted.network), []
@@ -117,6 +120,101 @@ def test_the_size_of_a_batch_and_the_number_of_signals_change_nothing_but_roundi
         assert other == pytest.approx(x, rel=1e-5)
     assert fitted.sample(7, seed=1) == pytest.approx(x[:7], rel=1e-5)
     assert np.array_equal(fitted.sample(20, seed=1, batch=10)[:10], fitted.sample(10, seed=1))
+
+
+@pytest.mark.parametrize("nfe", [1, 3])
+def test_a_stochastic_solver_adds_noise_of_its_own_at_every_step(fitted, noise, nfe):
+    # A noise prediction of zero leaves the terminal draw, at level 2, and the noise from there to level 0.04.
+    found = without_network(fitted, "clock+reference").sample(9, nfe=nfe, seed=5, solver="euler-maruyama", rho=1)
+    (drawn,), U, q = noise, fitted.graph.spectrum.U, np.linspace(2.0, 0.04, nfe + 1)
+    x = drawn @ (U * np.sqrt(fitted.reference.v.numpy() + 2.0**2)) @ U.T
+    for k in range(nfe):
+        fresh = Stream(5, "steps").normal(k, 9 * 6).view(9, 6).numpy()
+        x = x + np.sqrt(2 * q[k] * (q[k] - q[k + 1])) * fresh
+    assert found == pytest.approx(filtered(fitted, x, 1.0), rel=1e-10)
+
+
+@pytest.mark.parametrize("method", ["grcd", "edm"])
+def test_a_stochastic_solver_serves_conjugate_and_isotropic_noise_at_every_budget(brief, method):
+    model, calls = brief(method=method), []
+    model.network.register_forward_hook(lambda *_: calls.append(1))
+
+    def sample(n=23, nfe=6, seed=1, **choices):
+        return model.sample(n, nfe=nfe, seed=seed, solver="euler-maruyama", **choices)
+
+    for nfe in range(1, 9):
+        calls.clear()
+        assert np.isfinite(sample(nfe=nfe)).all()
+        assert len(calls) == nfe
+    x = sample()
+    assert np.array_equal(x, sample())
+    assert not np.isin(x, sample(seed=2)).any()
+    for batch in (5, 1):
+        assert sample(batch=batch) == pytest.approx(x, rel=1e-5)
+    assert sample(7) == pytest.approx(x[:7], rel=1e-5)
+
+
+def test_what_is_asked_for_twice_in_a_row_is_noticed(fitted, monkeypatch):
+    """Only then is a sampler worth capturing on a GPU; the seed is no part of it."""
+    model, seen, make = copy.copy(fitted), [], grcd.GRCD._sampler
+
+    def noted(self, noise, precision, choices, place, again):
+        seen.append(again)
+        return make(self, noise, precision, choices, place, again)
+
+    monkeypatch.setattr(grcd.GRCD, "_sampler", noted)
+    plain = {"n": 6, "nfe": 3}
+    others = [{"n": 7}, {"nfe": 4}, {"solver": "heun"}, {"rho": 2.0}, {"grid": "log-snr"}, {"precision": "bfloat16"}]
+    for choices in [plain, *({**plain, **other} for other in others), plain]:
+        seen.clear()
+        model._replays = {6: "captured for what was asked before"}
+        model.sample(**choices)
+        assert (seen, model._replays) == ([False], {}), choices
+        model._replays = {6: "captured for this"}
+        model.sample(seed=1, **choices)
+        model.sample(seed=2, **choices)
+        assert (seen, model._replays) == ([False, True, True], {6: "captured for this"}), choices
+    seen.clear()
+    model.sample(batch=4, **plain)
+    model.sample(batch=4, **plain)
+    assert seen == [False, False, True, True]  # two batches each
+
+
+def test_another_network_is_never_asked_for_again(tiny, brief, monkeypatch):
+    seen, again = [], grcd.GRCD._again
+    monkeypatch.setattr(grcd.GRCD, "_again", lambda self, *asked: seen.append(again(self, *asked)) or seen[-1])
+    model = brief()
+    model.sample(3)
+    model.sample(3)
+    other = model.as_method("grcd")
+    other.sample(3)
+    model.sample(3)  # the first is not disturbed
+    assert seen == [False, True, False, True]
+    model.fit(tiny.train[::-1], tiny.val)
+    model.sample(3)
+    model.sample(3)
+    assert seen[4:] == [False, True]
+
+
+def test_the_network_alone_is_what_sampling_asks_of_it(fitted, monkeypatch):
+    counted, calls = copy.copy(fitted), []
+    counted.network = copy.deepcopy(fitted.network)
+    counted.network.register_forward_hook(
+        lambda network, args, out: calls.append((tuple(args[0].shape), torch.is_inference_mode_enabled()))
+    )
+    monkeypatch.setattr(grcd.GRCD, "_batch", lambda self: 4)
+    alone = counted.network_alone(10, evaluations=3)
+    alone()
+    once = [((rows, 6), True) for rows in (4, 4, 2) for _ in range(3)]
+    assert calls == once
+    alone()
+    assert calls == once + once
+    calls.clear()
+    counted.sample(10, nfe=3)
+    assert calls == once
+    calls.clear()
+    counted.network_alone(4, evaluations=1)()
+    assert calls == [((4, 6), True)]
 
 
 def test_samples_follow_the_units_of_the_training_signals(tiny, brief):
@@ -379,15 +477,43 @@ def test_methods_with_the_same_network_train_the_same_weights(tiny, quick):
     weights = {}
     for name, method in METHODS.items():
         model = grcd.GRCD(tiny.graph, name, seed=3, device="cpu", **quick).fit(tiny.train, tiny.val)
-        weights.setdefault(method.network, []).append(
-            [p.numpy().tobytes() for p in model.network.state_dict().values()]
-        )
+        kind = method.process, method.parameterisation  # settings are the same here: given ones win over a method's
+        weights.setdefault(kind, []).append([p.numpy().tobytes() for p in model.network.state_dict().values()])
     assert all(one == group[0] for group in weights.values() for one in group)
     assert len({tuple(group[0]) for group in weights.values()}) == len(weights)
 
 
-@pytest.mark.parametrize(("method", "solver"), [("grcd", "euler-maruyama"), ("edm", "heun-paper"), ("gad", "heun")])
-def test_a_solver_of_another_process_is_refused(tiny, quick, method, solver):
-    model = grcd.GRCD(tiny.graph, method, device="cpu", **{**quick, "max_updates": 1}).fit(tiny.train, tiny.val)
-    with pytest.raises(grcd.InputError, match="for its forward process"):
-        model.sample(2, solver=solver)
+@pytest.mark.parametrize(
+    ("method", "solver"),
+    [
+        ("grcd", "euler-maruyama-heat"),
+        ("edm", "euler-maruyama-heat"),
+        ("edm", "heun-paper"),
+        ("edm", "exponential-paper"),
+        *(("gad", name) for name, row in SOLVERS.items() if name != "euler-maruyama-heat"),
+    ],
+)
+def test_a_solver_of_another_process_is_refused(brief, method, solver):
+    with pytest.raises(grcd.InputError, match=f"(?s){re.escape(repr(solver))} for .*{method}.*for its forward process"):
+        brief(method=method, max_updates=1).sample(2, solver=solver)
+
+
+def test_gad_at_its_authors_size_has_settings_of_its_own(tiny):
+    native = {"width": 24, "batch": 128, "max_updates": 785_000, "patience": 10**9, "validate_every": 2500}
+    plain, model = (asdict(grcd.GRCD(tiny.graph, name, device="cpu").config) for name in ("gad", "gad-native"))
+    assert model == plain | native | {"method": "gad-native"}
+    given = grcd.GRCD(tiny.graph, "gad-native", 5, "cpu", width=16, validate_every=10, lr=1e-3)
+    assert asdict(given.config) == model | {"width": 16, "validate_every": 10, "lr": 1e-3, "seed": 5}
+    # Input 65 x 24 + 24; three blocks of 6 x 24 taps, 24 x 24 + 24, 2 x 24; output 24 + 1.
+    network = grcd.GRCD(tiny.graph, "gad-native", device="cpu")._network()
+    assert sum(p.numel() for p in network.parameters()) == 1584 + 3 * (144 + 600 + 48) + 25 == 3985
+
+
+def test_gad_and_gad_at_its_authors_size_share_no_network(brief, tmp_path):
+    model = brief(method="gad-native", patience=8)
+    with pytest.raises(grcd.InputError, match="one that is trained alike: gad-native\n"):
+        model.as_method("gad")
+    with pytest.raises(grcd.InputError, match="one that is trained alike: gad\n"):
+        brief(method="gad").as_method("gad-native")
+    model.save(tmp_path / "run")
+    assert grcd.load(tmp_path / "run", device="cpu").config == model.config  # what was given, not the method's own

@@ -226,20 +226,40 @@ HEAT = HeatProcess.on(random_graph().spectrum)
 
 
 def test_heat_composes_and_ends_in_its_stationary_law():
-    a1, a2, a3 = HEAT.a(0.4), HEAT.a(1.1), HEAT.a(1.5)
-    torch.testing.assert_close(a1 * a2, a3)
-    torch.testing.assert_close(a2**2 * HEAT.variance(0.4) + HEAT.variance(1.1), HEAT.variance(1.5))
-    torch.testing.assert_close(HEAT.variance(50.0), 1 / HEAT.lam)
+    early, late = 0.6, 0.9
+    between = HEAT.heat(late) - HEAT.heat(early)
+    a, noise = torch.exp(-HEAT.lam * between), (1 - torch.exp(-2 * HEAT.lam * between)) / HEAT.lam
+    torch.testing.assert_close(a * HEAT.a(early), HEAT.a(late))
+    torch.testing.assert_close(a**2 * HEAT.variance(early) + noise, HEAT.variance(late))
+    torch.testing.assert_close(HEAT.variance(2.0), 1 / HEAT.lam)
     torch.testing.assert_close(HEAT.lam, torch.from_numpy(random_graph().spectrum.lam) + 0.8)
 
 
-def test_heats_clock_spends_its_time_and_two_newton_steps_invert_it():
+def test_heat_time_is_the_integral_of_its_clock():
     t = torch.linspace(0, 1, 200_001, dtype=torch.float64)
     spent = torch.cumulative_trapezoid(HEAT.c(t), t)
-    assert float(spent[-1]) == pytest.approx(7.0, rel=1e-6)
-    for s in (1e-3, 0.1, 1.0, 3.0, 7.0):
-        s_of_t = HEAT.c_min * HEAT.t(s) + HEAT.k * HEAT.t(s) ** 5 / 5
-        assert s_of_t == pytest.approx(s, rel=0.05)
+    torch.testing.assert_close(HEAT.heat(t[1:]), spent, rtol=1e-6, atol=1e-8)
+    assert HEAT.heat(1.0) == pytest.approx(7.0, rel=1e-14)
+
+
+@pytest.mark.parametrize("s", [0.0, 0.01, 0.05, 0.1, 1.0, 3.0, 6.5, 7.0])
+def test_gads_times_are_two_newton_steps_from_the_share_of_heat_time(s):
+    """By hand: t - (0.1 t + 6.9 t^5 - s) / (0.1 + 34.5 t^4), twice, each time back into [0, 1]."""
+    t = s / 7
+    for _ in range(2):
+        t = min(max(t - (0.1 * t + 6.9 * t**5 - s) / (0.1 + 34.5 * t**4), 0), 1)
+    assert HEAT.newton(s) == pytest.approx(t, rel=1e-12)
+    torch.testing.assert_close(HEAT.newton(torch.tensor([s], dtype=torch.float64)).item(), t, rtol=1e-12, atol=0)
+
+
+def test_gads_newton_steps_are_exact_at_the_ends_and_far_off_in_between():
+    """The paper's dispersion ratios 166 and 15 come from here: see docs/paper.md."""
+    assert (HEAT.newton(0.0), HEAT.newton(7.0)) == (0.0, 1.0)
+    assert HEAT.heat(HEAT.newton(0.01)) == pytest.approx(0.01, rel=0.01)
+    assert HEAT.newton(0.1) > 0.78
+    assert HEAT.heat(HEAT.newton(0.1)) > 2
+    times = HEAT.newton(torch.linspace(0, 7, 5001, dtype=torch.float64))
+    assert bool((times.diff() > 0).all())
 
 
 def test_ve_levels_are_log_normal():

@@ -291,39 +291,68 @@ def test_edms_heun_steps_over_its_levels_and_then_to_zero(nfe):
     assert counted.nfe == calls == solvers.SOLVERS["heun-edm"].spends(nfe) == 2 * steps - 1
 
 
-# -- Euler-Maruyama in heat time -----------------------------------------------------------------------------------
+# -- Euler-Maruyama --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nfe", [1, 2, 5])
+def test_euler_maruyama_is_the_reverse_equation_step_by_step(nfe):
+    """``dx = -g^2 score dtau + g dW`` backwards in time, in conjugate coordinates: ``g^2 dtau = d(q^2) = 2 q dq``."""
+    noise, x = [normal(3, 5, seed=10 + k) for k in range(nfe)], X
+    for k, (q0, q1) in enumerate(pairwise(power_grid(nfe, 2.0))):
+        score = -MIXTURE.eps_hat(x, q0) / q0
+        x = x + 2 * q0 * (q0 - q1) * score + math.sqrt(2 * q0 * (q0 - q1)) * noise[k]
+    counted = solvers.Counted(MIXTURE.eps_hat)
+    found = solvers.solve("euler-maruyama", counted, X, nfe, PROCESS, SPECTRAL, rho=2.0, noise=lambda step: noise[step])
+    torch.testing.assert_close(found, x, rtol=ROUNDING, atol=ROUNDING)
+    assert counted.nfe == nfe == solvers.SOLVERS["euler-maruyama"].spends(nfe)
+
+
+def test_euler_maruyama_converges_to_the_data_with_weak_order_one():
+    """With a linear score the variance of each mode can be carried along exactly: no sampling error."""
+    row, modes = solvers.SOLVERS["euler-maruyama"], SPECTRAL.B.T.contiguous()  # one signal a mode
+
+    def error(K):
+        variance = SPECTRAL.v + Q0**2
+        for q0, q1 in pairwise(power_grid(K)):
+            still = row.function(SPECTRAL.eps, [q0, q1], modes, noise=lambda step: torch.zeros_like(modes))
+            moved = row.function(SPECTRAL.eps, [q0, q1], torch.zeros_like(modes), noise=lambda step: modes)
+            factor, kick = (torch.diagonal(x @ SPECTRAL.B) for x in (still, moved))
+            variance = factor**2 * variance + kick**2
+        return float((variance - SPECTRAL.v - Q1**2).norm())
+
+    assert abs(measured_order(error, (400, 800, 1600)) - row.order) < 0.1
 
 
 HEAT = HeatProcess.on(random_graph().spectrum)
 
 
-def gaussian_score(x, s):
+def gaussian_score(x, t):
     """The exact score where data are the spectral reference."""
-    a = torch.exp(-HEAT.lam * s)
+    a = torch.exp(-HEAT.lam * (0.1 * t + 6.9 * t**5))
     variance = a**2 * SPECTRAL.v + (1 - a**2) / HEAT.lam
     return -(x @ HEAT.U / variance) @ HEAT.U.T
 
 
-def test_euler_maruyama_is_the_reverse_equation_step_by_step():
+def test_euler_maruyama_on_the_heat_process_is_gads_sampler_step_by_step():
     noise = [normal(3, 5, seed=10 + k) for k in range(4)]
     L = (HEAT.U * HEAT.lam) @ HEAT.U.T
-    x, h = X, 7.0 / 4
+    x, times = X, [HEAT.newton(s) for s in (7.0, 5.25, 3.5, 1.75, 0.0)]
     for k in range(4):
-        x = x + h * (x @ L + 2 * gaussian_score(x, 7.0 - k * h)) + math.sqrt(2 * h) * noise[k]
-    found = solvers.solve("euler-maruyama", gaussian_score, X, 4, HEAT, SPECTRAL, noise=noise.__getitem__)
+        h = (0.1 + 34.5 * times[k] ** 4) * (times[k] - times[k + 1])
+        x = x + h * (x @ L + 2 * gaussian_score(x, times[k])) + math.sqrt(2 * h) * noise[k]
+    found = solvers.solve("euler-maruyama-heat", gaussian_score, X, 4, HEAT, SPECTRAL, noise=noise.__getitem__)
     torch.testing.assert_close(found, x, rtol=1e-11, atol=1e-11)
 
 
-def test_euler_maruyama_converges_to_the_data_with_weak_order_one():
-    """With a linear score the variance of each mode can be carried along exactly: no sampling error."""
+def test_euler_maruyama_on_the_heat_process_converges_to_the_data_with_weak_order_one():
     eye = HEAT.U.T.contiguous()  # one signal a mode
 
     def error(K):
-        variance, grid = HEAT.variance(7.0), np.linspace(7.0, 0.0, K + 1)
-        for s0, s1 in pairwise(grid):
-            still = solvers.euler_maruyama(gaussian_score, [s0, s1], eye, HEAT, lambda step: torch.zeros_like(eye))
+        variance, grid = HEAT.variance(1.0), np.linspace(1.0, 0.0, K + 1)
+        for t0, t1 in pairwise(grid):
+            still = solvers.euler_maruyama_heat(gaussian_score, [t0, t1], eye, HEAT, lambda step: torch.zeros_like(eye))
             factor = torch.diagonal(still @ HEAT.U)
-            variance = factor**2 * variance + 2 * (s0 - s1)
+            variance = factor**2 * variance + 2 * (0.1 + 34.5 * t0**4) * (t0 - t1)
         return float((variance - SPECTRAL.v).norm())
 
     assert abs(measured_order(error, (400, 800, 1600)) - 1) < 0.1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -48,8 +49,10 @@ def appending(path: Path) -> Iterator[TextIO]:
 
 
 def write_json(path: str | Path, value: dict) -> None:
+    """One entry a line; of lists of numbers, one list a line."""
+    text = re.sub(r"\[[-+\d.eE,\s]*\]", lambda found: " ".join(found.group().split()), json.dumps(value, indent=1))
     with whole(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=1) + "\n")
+        temporary.write_text(text + "\n")
 
 
 def make_folder(path: str | Path) -> Path:

@@ -8,7 +8,7 @@ terminal draw only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .errors import unknown
 
@@ -29,15 +29,20 @@ class Method:
     process: str = "conjugate"  # "conjugate", "ve" or "heat"
     levels: tuple[float, float] = VE_RANGE  # smallest and largest noise of a "ve" process
 
+    settings: tuple[tuple[str, float], ...] = ()  # of training, where they are not the common ones
+
     @property
-    def network(self) -> tuple[str, str]:
+    def network(self) -> tuple[str, ...]:
         """What training depends on."""
-        return self.process, self.parameterisation
+        return self.process, self.parameterisation, *(f"{key}{value}" for key, value in self.settings)
 
 
 def _ve(parameterisation: str, about: str, levels: tuple[float, float] = VE_RANGE) -> Method:
     return Method(parameterisation, "noise", "heun-edm", 7, about, "ve", levels)
 
+
+_GAD = Method("denoised", "stationary", "euler-maruyama-heat", 1, "GAD: graph heat diffusion, its sampler", "heat")
+_NATIVE = (("width", 24), ("batch", 128), ("max_updates", 785_000), ("patience", 10**9), ("validate_every", 2500))
 
 METHODS: dict[str, Method] = {
     "grcd": Method("residual", "fitted", "exponential", 3, "our default: GRCD with closed-form exponential weights"),
@@ -45,9 +50,9 @@ METHODS: dict[str, Method] = {
     "grcd-rho1": Method("residual", "fitted", "exponential-paper", 1, "the paper's GRCD on the uniform grid"),
     "grcd-epsilon-heun": Method("epsilon", "fitted", "heun-paper", 1, "GRCD without residual score"),
     "edm": _ve("preconditioned", "EDM: isotropic noise, published preconditioning", EDM_RANGE),
-    "gad": Method("denoised", "stationary", "euler-maruyama", 1, "GAD: graph heat diffusion, its own sampler", "heat"),
-    "wsd-scalar": Method("whitened-scalar", "scalar", "heun-paper", 1, "whitened score, scalar variance"),
-    "wsd-graph": Method("whitened-graph", "fitted", "heun-paper", 1, "whitened score, graph-spectral covariance"),
+    "gad": _GAD,
+    "wsd-scalar": Method("whitened-scalar", "scalar", "euler-maruyama", 1, "whitened score, scalar variance"),
+    "wsd-graph": Method("whitened-graph", "fitted", "euler-maruyama", 1, "whitened score, graph-spectral covariance"),
     "isotropic-ve": _ve("preconditioned", "control: isotropic preconditioning"),
     "static-precond": _ve("preconditioned-static", "control: static graph preconditioning"),
     "conjugate-precond": _ve("preconditioned-conjugate", "control: dynamic conjugate preconditioning"),
@@ -56,6 +61,9 @@ METHODS: dict[str, Method] = {
     "clock+reference+residual": Method("residual", "fitted", "heun-paper", 1, "ladder: + residual score"),
     "clock+reference+residual+exponential": Method(
         "residual", "fitted", "exponential-paper", 1, "ladder: + exponential solver"
+    ),
+    "gad-native": replace(
+        _GAD, about="GAD at its authors' own size and length of training, without early stopping", settings=_NATIVE
     ),
 }
 

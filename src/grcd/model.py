@@ -39,8 +39,8 @@ class GRCD:
 
     def __init__(self, graph: Graph, method: str = "grcd", seed: int = 0, device: str = "auto", **settings):
         self.graph = graph if isinstance(graph, Graph) else Graph.from_adjacency(graph)
-        self.config = c = Config.make(method=method, seed=seed, **settings)
         self.method = methods.find(method)
+        self.config = c = Config.make(**{"method": method, "seed": seed, **dict(self.method.settings), **settings})
         self.device = devices.find(device)
         self.process = process.make(self.method.process, self.graph.spectrum, c, self.method.levels).to(self.device)
         self.normalizer: Normalizer | None = None
@@ -48,7 +48,8 @@ class GRCD:
         self.network: DenoiserGNN | None = None
         self.result: dict = {}  # how training went
         self._facts: dict = {}  # what a run folder says of it
-        self._replay: tuple = ()  # the last captured sampler, and what it was captured for
+        self._asked: tuple = ()  # what was sampled last
+        self._replays: dict = {}  # captured samplers for that, by batch size
 
     # -- training --------------------------------------------------------------------------------------------------
 
@@ -80,7 +81,7 @@ class GRCD:
         z_train, z_val = normalizer.apply(x_train, used), normalizer.apply(x_val, validating)
         reference = self._reference(z_train)
         outcome = self._trained(reference, z_train, z_val, folder)
-        self._replay = ()
+        self._asked = ()
         self.normalizer, self.reference, self._facts = normalizer, reference, facts
         self.network, self.result = outcome.network.eval(), outcome.summary
         if folder is not None:
@@ -152,11 +153,12 @@ class GRCD:
         solver = self.method.solver if solver is None else solver
         self._refuse_solver(solver)
         levels = solvers.levels(solver, nfe, self.process, grid, self.method.rho if rho is None else rho)
-        parts, done = [], 0
+        choices, parts, done = (solver, nfe, tuple(levels)), [], 0
+        again = self._again(n, batch, precision, choices)
         with devices.arithmetic(), torch.inference_mode(), bar("sampling", n) as advance:
             noise = Stream(seed, "terminal", self.device).normal(0, n * len(self.graph)).view(n, -1)
             for part in noise.split(batch):
-                parts.append(self._sampler(part, precision, solver, nfe, tuple(levels), (seed, done))(part))
+                parts.append(self._sampler(part, precision, choices, (seed, done), again)(part))
                 done += len(part)
                 advance(done, "")
             return self.normalizer.undo(torch.cat(parts).cpu().numpy())
@@ -171,7 +173,7 @@ class GRCD:
                 "train that method",
             )
         model = copy.copy(self)
-        model.method, model._replay = other, ()
+        model.method, model._asked, model._replays = other, (), {}
         if other.process == "ve":  # the same noise, sampled over another range; the basis stays the very same tensor
             model.process = replace(self.process, q_min=other.levels[0], q_max=other.levels[1])
         return model
@@ -180,23 +182,40 @@ class GRCD:
         """Network evaluations that a budget comes to: EDM's last step leaves one out."""
         return solvers.find(solver or self.method.solver).spends(nfe)
 
+    def network_alone(self, n: int, evaluations: int) -> Callable[[], None]:
+        """What sampling ``n`` signals asks of the network and of nothing else, to be timed; waits for the device."""
+        x = torch.zeros(n, len(self.graph), device=self.device)
+        t = torch.full((), 0.5, device=self.device)
+
+        def work() -> None:
+            for part in x.split(self._batch()):
+                for _ in range(evaluations):
+                    self.network(part, t)
+
+        def timed() -> None:
+            with devices.arithmetic(), torch.inference_mode():
+                replay()
+                if self.device.type == "cuda":
+                    torch.cuda.synchronize(self.device)
+
+        with devices.arithmetic(), torch.inference_mode():
+            replay = devices.captured(work) if self.device.type == "cuda" else work
+        return timed
+
     def _sampler(
-        self, noise: Tensor, precision: str, solver: str, nfe: int, levels: tuple[float, ...], place: tuple[int, int]
+        self, noise: Tensor, precision: str, choices: tuple, place: tuple[int, int], again: bool
     ) -> Callable[[Tensor], Tensor]:
-        """From terminal noise to z-scored signals; on CUDA a captured graph, made once for a batch size and choices."""
-        choices = (solver, nfe, levels)
-        key = (len(noise), precision, *choices)
-        stochastic = solvers.find(solver).stochastic
-        if self.device.type != "cuda" or stochastic:
+        """From terminal noise to z-scored signals; on CUDA, what is asked for again is a captured graph."""
+        stochastic = solvers.find(choices[0]).stochastic
+        if self.device.type != "cuda" or stochastic or not again:
             network = self._cast(precision)
             steps = _noise(*place, noise) if stochastic else None
             return lambda noise: self._generated(network, noise, *choices, steps)
-        if not self._replay or self._replay[0] != key:
-            self._replay = ()  # lets go of the last one's memory first
+        if len(noise) not in self._replays:
             network, source, sink = self._cast(precision), torch.empty_like(noise), torch.empty_like(noise)
             replay = devices.captured(lambda: sink.copy_(self._generated(network, source, *choices)))
-            self._replay = (key, source, sink, replay)
-        _, source, sink, replay = self._replay
+            self._replays[len(noise)] = (source, sink, replay)
+        source, sink, replay = self._replays[len(noise)]
 
         def sampled(noise: Tensor) -> Tensor:
             source.copy_(noise)
@@ -205,12 +224,19 @@ class GRCD:
 
         return sampled
 
+    def _again(self, *asked) -> bool:
+        """Whether this was asked for last time too: capturing costs as much as sampling four times."""
+        again, self._asked = asked == self._asked, asked
+        if not again:
+            self._replays = {}
+        return again
+
     def _generated(
         self, network, noise: Tensor, solver: str, nfe: int, levels: tuple[float, ...], steps: Callable | None = None
     ) -> Tensor:
         """Terminal draw, reverse process, and back to graph coordinates (section 3)."""
         score, process = self._score(self.reference), self.process
-        known = score.graph_score(network) if steps is not None else score.eps_hat(network)
+        known = score.graph_score(network) if self.method.process == "heat" else score.eps_hat(network)
         x_max = self._terminal(noise, levels[0])
         x = solvers.solve(solver, known, x_max, nfe, process, self.reference, levels, noise=steps)
         return x if self.method.process == "heat" else process.to_graph(x, levels[-1])
@@ -234,7 +260,7 @@ class GRCD:
 
     def _refuse_solver(self, name: str) -> None:
         solver, kind = solvers.find(name), self.method.process
-        if (kind == "heat") != solver.stochastic or (kind == "ve" and "process" in solver.needs):
+        if solver.process not in (None, kind) or (kind == "heat" and solver.process is None):
             raise InputError(
                 f"the solver {name!r} for the method {self.config.method!r}",
                 "a solver for its forward process",
@@ -289,7 +315,7 @@ class GRCD:
             result = manifest["result"]
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise _unfit(path, error) from None
-        self._replay = ()
+        self._asked = ()
         self.normalizer, self.reference = normalizer, Gaussian(v.to(self.device), self.process.U)
         self.network, self.result, self._facts = network.eval(), result, manifest
         return self

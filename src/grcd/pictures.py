@@ -69,7 +69,7 @@ def signals_on_graph(path: str | Path, graph: Graph, rows: dict[str, np.ndarray]
             )
         line[0].set_title(title, loc="left", fontsize=12, color=INK)
     figure.colorbar(dots, ax=axes, shrink=0.7, label=f"signal{f' ({unit})' if unit else ''}", extend="both")
-    _save(figure, path)
+    save(figure, path)
 
 
 def mode_variances(
@@ -97,17 +97,18 @@ def mode_variances(
         )
     axis.set_yscale("log")
     frequency = "graph frequency (eigenvalue of the normalised Laplacian)"
-    _label(axis, frequency, "variance of the coefficient", "Variance per graph frequency")
+    label_axes(axis, frequency, "variance of the coefficient", "Variance per graph frequency")
     axis.grid(True, which="major", color="#e5e5e5", linewidth=0.8)
     axis.legend(frameon=False)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _variance(signals: np.ndarray, U: np.ndarray) -> np.ndarray:
     return (signals @ U).var(axis=0)
 
 
-def _save(figure: Figure, path: str | Path) -> None:
+def save(figure: Figure, path: str | Path) -> None:
+    """As a whole PNG file, or none."""
     with whole(path) as temporary:
         figure.savefig(temporary, format="png")
 
@@ -121,7 +122,7 @@ def inspected(path: str | Path, data: Dataset) -> None:
     _draw_nodes(figure, graph, data, f"training mean{unit}")
     seen = data.train[_seen(data)]
     readings.hist(seen, bins=_bins(seen), color=DATA)
-    _label(readings, f"reading{unit}", "how often", "Training readings")
+    label_axes(readings, f"reading{unit}", "how often", "Training readings")
     absent = 1 - _seen(data).mean(axis=0)
     worst = np.argsort(-absent, kind="stable")[:MOST_NAMES]
     missing.bar(np.arange(len(worst)), 100 * absent[worst], color=REFERENCE)
@@ -129,12 +130,12 @@ def inspected(path: str | Path, data: Dataset) -> None:
         np.arange(len(worst)), [data.graph.node_ids[i] for i in worst], rotation=60, ha="right", fontsize=8
     )
     missing.set_ylim(0, max(1.0, 110 * absent.max()))
-    _label(missing, "node, worst first", "% of training readings missing", "Gaps")
+    label_axes(missing, "node, worst first", "% of training readings missing", "Gaps")
     reference = spectral(ledoit_wolf(data.normalizer.apply(data.train)), data.graph.spectrum)
     energy.plot(data.graph.spectrum.lam, reference.v.numpy(), "o", color=SAMPLES, markersize=4)
     energy.set_yscale("log")
-    _label(energy, "graph frequency", "variance of the coefficient", "Energy over graph frequencies")
-    _save(figure, path)
+    label_axes(energy, "graph frequency", "variance of the coefficient", "Energy over graph frequencies")
+    save(figure, path)
 
 
 def _bins(values: np.ndarray) -> np.ndarray:
@@ -162,7 +163,8 @@ def _draw_nodes(figure: Figure, axis, data: Dataset, label: str) -> None:
     figure.colorbar(dots, ax=axis, shrink=0.8, label=label)
 
 
-def _label(axis, x: str, y: str, title: str) -> None:
+def label_axes(axis, x: str, y: str, title: str) -> None:
+    """The look that all pictures share."""
     axis.set_xlabel(x, color=INK)
     axis.set_ylabel(y, color=INK)
     axis.set_title(title, loc="left", color=INK)

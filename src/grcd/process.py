@@ -17,9 +17,12 @@ Every mode then has noise variance ``q^2`` in conjugate coordinates and conditio
 ``x = x_0 + q eps``, with log-normal levels in training, down to zero noise in sampling.
 
 **Heat** (GAD, arXiv 2510.05036). One clock for all modes, ``dx = -L_gamma x ds + sqrt(2) sigma dW`` in heat time ``s``
-with ``L_gamma = L + gamma I``, so that ``x_s = H x_0 + sqrt(Sigma) eps`` with ``H = exp(-s L_gamma)`` and
+with ``L_gamma = L + gamma I``, so that ``x = H x_0 + sqrt(Sigma) eps`` with ``H = exp(-s L_gamma)`` and
 ``Sigma = sigma^2 (I - H^2) L_gamma^-1``. Heat time runs as ``s(t) = int c`` with ``c(t) = c_min + k (t/T)^alpha`` and
-``s(T) = S``.
+``s(T) = S``. Training and sampling choose heat times and map them to ``t`` by two Newton steps from ``s/S``, kept in
+[0, 1]. Those do not converge: nearly all of heat time, from ``s`` = 0.1 up, ends at ``t`` above 0.78, where ``s(t)`` is
+above 2. The process itself stays exact, because everything is a function of ``t``, but little is ever seen below, and
+a sampler's last step is a leap. This is what the paper's figures show (docs/paper.md).
 
 **Shared clock** (appendix A.1.2). One clock for all modes, as in graph heat diffusion, cannot do that: its variance in
 coordinates with the attenuation undone is ``sigma^2/mu_i (exp(2 mu_i C) - 1)``, which depends on ``mu_i``.
@@ -175,7 +178,7 @@ class VEProcess:
 
 @dataclass(frozen=True)
 class HeatProcess:
-    """GAD's forward process, by heat time ``s``; the defaults are those of table app_hparams."""
+    """GAD's forward process, by its time ``t``; the defaults are those of table app_hparams."""
 
     lam: Tensor  # (modes,) eigenvalues of L_gamma = L + gamma I, L the symmetric normalised Laplacian
     U: Tensor  # (nodes, modes)
@@ -202,23 +205,32 @@ class HeatProcess:
         """The clock's rate, for T = 1."""
         return self.c_min + self.k * t**self.alpha
 
-    def t(self, s):
-        """The time at which heat time is ``s``: two Newton steps on ``c_min t + k t^(alpha+1)/(alpha+1) = s``."""
-        t = (s / self.S) ** (1 / (self.alpha + 1))
+    def heat(self, t):
+        """Heat time ``s(t)``, the integral of the clock."""
+        return self.c_min * t + self.k / (self.alpha + 1) * t ** (self.alpha + 1)
+
+    def newton(self, s):
+        """Roughly the time at which heat time is ``s``: GAD's two steps."""
+        t = s / self.S
         for _ in range(2):
-            t = t - (self.c_min * t + self.k * t ** (self.alpha + 1) / (self.alpha + 1) - s) / self.c(t)
+            t = t - (self.heat(t) - s) / self.c(t)
+            t = t.clamp(0, 1) if isinstance(t, Tensor) else min(max(t, 0.0), 1.0)
+        return t
+
+    def t(self, t):
+        """What the network is told: the time itself."""
         return t
 
     def training_level(self, u):
-        return self.S * u**self.draw
+        return self.newton(self.S * u**self.draw)
 
-    def a(self, s) -> Tensor:
+    def a(self, t) -> Tensor:
         """``H = exp(-s lam)``."""
-        return torch.exp(-self.lam * s)
+        return torch.exp(-self.lam * self.heat(t))
 
-    def variance(self, s) -> Tensor:
+    def variance(self, t) -> Tensor:
         """``Sigma = sigma^2 (1 - H^2) / lam``."""
-        return -(self.sigma**2) / self.lam * torch.expm1(-2 * self.lam * s)
+        return -(self.sigma**2) / self.lam * torch.expm1(-2 * self.lam * self.heat(t))
 
 
 @dataclass(frozen=True)

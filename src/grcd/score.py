@@ -8,7 +8,7 @@ Each is an affine map between a noise prediction and a network output: ``target`
     residual         eps = q (Sigma + q^2 I)^-1 x~ + F    sees A_t x~ and t               (GRCD)
     whitened         eps = -q / (a (v + q^2)) F           sees A_t x~ and t               (WSD-style)
     preconditioned   x_0 = c_skip x~ + c_out F            sees c_in x~ and log(q) / 4     (EDM, controls)
-    denoised         x_0 = F, on the heat process         sees x_s and t                  (GAD)
+    denoised         x_0 = F, on the heat process         sees x and t                    (GAD)
 
 In graph coordinates the residual is eq. score, ``s_i = -x_i/gamma_i - f_i/eta_i``, and its target eq. loss, since
 ``eta_i x_i / gamma_i = q x~_i / (v_i + q^2)``. The whitened score is the score times the reference's covariance in
@@ -158,44 +158,44 @@ class ConjugatePreconditioned(Preconditioned):
 
 @dataclass(frozen=True)
 class Denoised(Epsilon):
-    """GAD: the network predicts ``x_0`` from ``x_s = H x_0 + sqrt(Sigma) eps``, by heat time ``s`` in place of ``q``.
+    """GAD: the network predicts ``x_0`` from ``x = H x_0 + sqrt(Sigma) eps``, by its time ``t`` in place of ``q``.
 
     The objective ``|x_0_hat - x_0|^2 / (1 + 2 sigma^2 c)`` plus a little total variation ``x_0_hat' L x_0_hat``.
     """
 
     tv: float = 5e-3
 
-    def corrupted(self, x0: Tensor, eps: Tensor, s) -> Tensor:
+    def corrupted(self, x0: Tensor, eps: Tensor, t) -> Tensor:
         p = self.process
-        return p.nodes(p.modes(x0) * p.a(s) + p.modes(eps) * p.variance(s).sqrt())
+        return p.nodes(p.modes(x0) * p.a(t) + p.modes(eps) * p.variance(t).sqrt())
 
-    def seen(self, x: Tensor, s) -> Tensor:
+    def seen(self, x: Tensor, t) -> Tensor:
         return x
 
     def graph_score(self, network: nn.Module) -> Callable[[Tensor, float], Tensor]:
         """``-(x - H x_0_hat) / Sigma``, as the sampler wants it."""
         p = self.process
 
-        def score(x: Tensor, s: float) -> Tensor:
-            x0 = self.output(network, x, s)
-            return -p.nodes((p.modes(x) - p.a(s) * p.modes(x0)) / p.variance(s))
+        def score(x: Tensor, t: float) -> Tensor:
+            x0 = self.output(network, x, t)
+            return -p.nodes((p.modes(x) - p.a(t) * p.modes(x0)) / p.variance(t))
 
         return score
 
-    def losses(self, network, x0, eps, s, weight=None) -> Tensor:
+    def losses(self, network, x0, eps, t, weight=None) -> Tensor:
         p = self.process
-        x0_hat = self.output(network, self.corrupted(x0, eps, s), s)
+        x0_hat = self.output(network, self.corrupted(x0, eps, t), t)
         square = (x0_hat - x0).square()
         fit = (square if weight is None else weight * square).mean(-1, keepdim=True)
         smooth = (p.modes(x0_hat).square() * (p.lam - p.lam.min())).mean(-1, keepdim=True)
-        return (fit / (1 + 2 * p.sigma**2 * p.c(p.t(s))) + self.tv * smooth).squeeze(-1)
+        return (fit / (1 + 2 * p.sigma**2 * p.c(t)) + self.tv * smooth).squeeze(-1)
 
-    def baseline(self, reference: Gaussian, x0: Tensor, eps: Tensor, s: Tensor) -> Tensor:
+    def baseline(self, reference: Gaussian, x0: Tensor, eps: Tensor, t: Tensor) -> Tensor:
         """The reference's posterior mean of ``x_0``."""
         p = self.process
-        x, v = p.modes(self.corrupted(x0, eps, s)), reference.v
-        x0_hat = p.nodes(x * v * p.a(s) / (v * p.a(s) ** 2 + p.variance(s)))
-        return (x0_hat - x0).square() / (1 + 2 * p.sigma**2 * p.c(p.t(s)))
+        x, v = p.modes(self.corrupted(x0, eps, t)), reference.v
+        x0_hat = p.nodes(x * v * p.a(t) / (v * p.a(t) ** 2 + p.variance(t)))
+        return (x0_hat - x0).square() / (1 + 2 * p.sigma**2 * p.c(t))
 
 
 def make(name: str, process: ConjugateProcess | VEProcess, reference: Gaussian) -> Epsilon:

@@ -26,7 +26,9 @@ step; the first alone leaves an error of second order, so its global order is 2.
 **EDM's Heun** goes on to zero noise: ``K`` steps over ``K`` levels of the power law and a last one to 0, which is left
 uncorrected, so it spends ``2K - 1`` evaluations, one fewer than an even budget.
 
-**Euler-Maruyama** on the reverse equation in heat time is GAD's own sampler, and the only stochastic one.
+**Euler-Maruyama** takes the reverse equation in place of the flow, twice the drift and fresh noise at every step: in
+conjugate coordinates ``dx~ = 2 eps_hat dq + sqrt(2 q) dW``, and on GAD's heat process as GAD samples, with times that
+are evenly spaced in heat time.
 """
 
 from __future__ import annotations
@@ -59,14 +61,23 @@ def heun(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, correct_last: bo
     return x
 
 
-def euler_maruyama(
+def euler_maruyama(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, noise: Callable[[int], Tensor]) -> Tensor:
+    """The reverse equation in conjugate coordinates."""
+    x = x_max
+    for step, (q0, q1) in enumerate(pairwise(float(q) for q in grid)):
+        x = x + 2 * (q1 - q0) * eps_hat(x, q0) + math.sqrt(2 * q0 * (q0 - q1)) * noise(step)
+    return x
+
+
+def euler_maruyama_heat(
     score: EpsHat, grid: Sequence[float], x_max: Tensor, process: HeatProcess, noise: Callable[[int], Tensor]
 ) -> Tensor:
-    """GAD's sampler: the reverse equation ``dx = (L_gamma x + 2 sigma^2 score) ds + sqrt(2) sigma dW`` in heat time."""
+    """GAD's sampler: the reverse equation ``dx = c(t) (L_gamma x + 2 sigma^2 score) dt + sqrt(2 c(t)) sigma dW``."""
     x = x_max
-    for step, (s0, s1) in enumerate(pairwise(float(s) for s in grid)):
-        drift = process.nodes(process.modes(x) * process.lam) + 2 * process.sigma**2 * score(x, s0)
-        x = x + (s0 - s1) * drift + process.sigma * math.sqrt(2 * (s0 - s1)) * noise(step)
+    for step, (t0, t1) in enumerate(pairwise(float(t) for t in grid)):
+        drift = process.nodes(process.modes(x) * process.lam) + 2 * process.sigma**2 * score(x, t0)
+        h = process.c(t0) * (t0 - t1)
+        x = x + h * drift + process.sigma * math.sqrt(2 * h) * noise(step)
     return x
 
 
@@ -217,6 +228,7 @@ class Solver:
     order: int
     evaluations: int  # network evaluations a step
     needs: tuple[str, ...] = ()
+    process: str | None = None  # the only one it is for
     to_zero: bool = False  # a last, uncorrected step to zero noise, as EDM's
 
     @property
@@ -230,11 +242,12 @@ class Solver:
 
 SOLVERS: dict[str, Solver] = {
     "exponential": Solver(exponential, 2, 2, ("reference",)),
-    "exponential-paper": Solver(exponential_paper, 2, 2, ("reference", "process")),
+    "exponential-paper": Solver(exponential_paper, 2, 2, ("reference", "process"), "conjugate"),
     "heun": Solver(heun, 2, 2),
-    "heun-paper": Solver(heun_paper, 2, 2, ("process",)),
+    "heun-paper": Solver(heun_paper, 2, 2, ("process",), "conjugate"),
     "heun-edm": Solver(heun, 2, 2, to_zero=True),
-    "euler-maruyama": Solver(euler_maruyama, 1, 1, ("process", "noise")),
+    "euler-maruyama": Solver(euler_maruyama, 1, 1, ("noise",)),
+    "euler-maruyama-heat": Solver(euler_maruyama_heat, 1, 1, ("process", "noise"), "heat"),
     "dpm++2m": Solver(dpm2m, 2, 1),
     "dpm++3m": Solver(dpm3m, 2, 1),  # 3 from exact starting values
 }
@@ -260,13 +273,13 @@ class Counted:
 def levels(
     name: str, nfe: int, process: ConjugateProcess, grid: str | Sequence[float] = "power", rho: float = 3.0
 ) -> np.ndarray:  # (K + 1,)
-    """The noise levels that a budget of ``nfe`` evaluations buys with this solver; heat times, for GAD's."""
+    """The noise levels that a budget of ``nfe`` evaluations buys with this solver; times, for GAD's."""
     if isinstance(nfe, bool) or not isinstance(nfe, int | np.integer) or nfe < 1:
         raise InputError(f"nfe = {nfe!r}", "a whole number of network evaluations from 1 up", "try 4")
     solver = find(name)
     steps = -(-nfe // solver.evaluations)
-    if solver.stochastic:
-        return np.linspace(process.S, 0.0, steps + 1)
+    if solver.process == "heat":
+        return np.array([process.newton(s) for s in np.linspace(process.S, 0.0, steps + 1)])
     if solver.to_zero:  # EDM's: the levels but the last follow the power law
         start = grids.make(grid, process.q_max, process.q_min, steps - 1, rho) if steps > 1 else [process.q_max]
         return np.append(start, 0.0)
@@ -284,7 +297,7 @@ def solve(
     rho: float = 3.0,
     noise: Callable[[int], Tensor] | None = None,
 ) -> Tensor:
-    """Integrate along a grid with a budget of ``nfe`` evaluations of ``eps_hat``; the stochastic solver needs noise."""
+    """Integrate along a grid with a budget of ``nfe`` evaluations of ``eps_hat``; a stochastic solver needs noise."""
     solver, counted = find(name), Counted(eps_hat)
     grid = levels(name, nfe, process, grid, rho) if isinstance(grid, str) else grid
     at_hand = {"process": process, "reference": reference, "noise": noise}

@@ -26,6 +26,8 @@ class Cell:
     grid: str = "power"
     kappa: float | None = None
     symmetrize: str | None = None
+    split: str = "test"  # what samples are compared with: choices are made on "val"
+    timed: bool = False  # how long sampling takes, in place of how good the samples are
 
     @property
     def needs_network(self) -> bool:
@@ -40,6 +42,8 @@ class Cell:
         choices += [self.grid] if self.grid != "power" else []
         choices += [f"kappa{self.kappa:g}"] if self.kappa is not None else []
         choices += [self.symmetrize] if self.symmetrize else []
+        choices += [self.split] if self.split != "test" else []
+        choices += ["timed"] if self.timed else []
         return results / "cells" / self.setting / ("_".join(choices) + ".json")
 
 
@@ -47,7 +51,7 @@ def read(cell: Cell, results: Path) -> dict | None:
     """What is known of a cell; None if nothing is, or what there is cannot be read."""
     try:
         found = json.loads(cell.path(results).read_text())
-        known = "error" in found or "ammd" in found["scores"]
+        known = "error" in found or ("time" in found if cell.timed else "ammd" in found["scores"])
         return found if known and Cell(**found["cell"]) == cell else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -1,11 +1,15 @@
 """Computing cells: those that share a network are computed together, after one training.
 
+Networks are trained as the paper trains them, its stopping rule included, unless other ``settings`` are given. Cells
+that are there and were trained otherwise are refused: a table would compare what cannot be compared.
+
 What goes wrong in a cell (training that diverges, samples that are not finite, no memory) is written into it, and the
 suite goes on. An interrupt stops everything; the trainings are run folders and go on where they were.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -22,20 +26,27 @@ from ..data import Dataset, load_dataset
 from ..errors import InputError
 from ..evaluation import ammd, controls, floor
 from ..evaluation.controls import draw
+from ..files import make_folder
 from ..methods import METHODS, sharing
 from ..model import GRCD
 from ..progress import bar
 from ..provenance import record
-from .cells import Cell, done, write
+from .cells import Cell, done, read, write
+
+PROTOCOL = {"stopping": "paper"}
+POSSIBLE = {"metr-la": (0.0, 120.0)}  # what a loop detector can report, in mph
 
 
 def run(
     cells: Sequence[Cell], results: Path, runs: Path, device: str = "auto", jobs: int = 1, settings: dict | None = None
 ) -> tuple[int, int]:
     """Compute what is not there yet. Returns how many cells were computed, and how many of them failed."""
-    _refuse(settings or {}, jobs)
+    settings = PROTOCOL | (settings or {})
+    _refuse(settings, jobs)
+    for cell in cells:
+        _refuse_others(cell, results, settings)
     groups = _groups([cell for cell in cells if not done(cell, results)])
-    work = partial(_computed, results=results, runs=runs, device=device, settings=settings or {})
+    work = partial(_computed, results=make_folder(results), runs=runs, device=device, settings=settings)
     total, computed, failed = sum(map(len, groups)), 0, 0
     with bar("benchmark", total) as advance:
         for count, bad in _each(work, groups, jobs):
@@ -51,6 +62,24 @@ def _refuse(settings: dict, jobs: int) -> None:
         raise InputError(f"{key} = {settings[key]} for all cells", "a setting of training", f"choose it with --{key}s")
     if jobs < 1:
         raise InputError(f"jobs = {jobs}", "a whole number from 1 up", "leave it at 1")
+
+
+def _refuse_others(cell: Cell, results: Path, settings: dict) -> None:
+    """A cell that is there must have been trained with the same settings."""
+    found = (read(cell, results) or {}).get("config", {})
+    for key, value in asdict(Config.make(**_chosen(cell, settings))).items() if found else ():
+        if key not in ("method", "seed") and found.get(key, value) != value:
+            raise InputError(
+                f"{cell.path(results)}, trained with {key} = {found[key]}",
+                f"cells that are trained with {key} = {value}, as asked for",
+                "choose other --results and --runs, or the same --set",
+            )
+
+
+def _chosen(cell: Cell, settings: dict) -> dict:
+    """What a cell's network is trained with: the method's own settings, those for all, and the cell's."""
+    own = {} if cell.kappa is None else {"kappa": cell.kappa}
+    return dict(METHODS[cell.method].settings) | settings | own
 
 
 def _each(work, groups: list[list[Cell]], jobs: int):
@@ -75,17 +104,33 @@ def _network(cell: Cell) -> tuple:
 
 
 def _computed(group: list[Cell], results: Path, runs: Path, device: str, settings: dict) -> tuple[int, int]:
-    failed, data, where = 0, _dataset(group[0]), record(devices.find(device))
-    model, error = (
-        _attempted(_trained, group[0], data, runs, device, settings) if group[0].needs_network else (None, None)
-    )
+    failed, data, where = 0, _dataset(group), record(devices.find(device))
+    if group[0].needs_network:
+        model, error = _attempted(_trained, group[0], data, runs, device, settings)
+    else:
+        model, error = _attempted(partial(controls, mixture=_mixed(group)), data)
     for cell in group:
         began = time.monotonic()
         found, wrong = (None, error) if error else _attempted(_scored, cell, model, data)
-        failed += wrong is not None
+        told = {"error": wrong} if wrong else found
         seconds = round(time.monotonic() - began, 3)
-        write(cell, results, **({"error": wrong} if wrong else found), seconds=seconds, **where)
+        failed += not _written(cell, results, told | {"seconds": seconds} | where) or wrong is not None
     return len(group), failed
+
+
+def _mixed(group: list[Cell]) -> bool:
+    """Whether the mixture is asked for: fitting it takes a while."""
+    return any(cell.method == "control-mixture" for cell in group)
+
+
+def _written(cell: Cell, results: Path, told: dict) -> bool:
+    """A disk that is full for one cell may not be for the next."""
+    try:
+        write(cell, results, **told)
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return False
+    return True
 
 
 def _attempted(work, *args) -> tuple:
@@ -96,44 +141,79 @@ def _attempted(work, *args) -> tuple:
         return None, f"{type(error).__name__}: {error}"
 
 
-def _dataset(cell: Cell) -> Dataset:
-    options = {"symmetrize": cell.symmetrize} if cell.symmetrize else {}
-    data = load_dataset(cell.setting, **options)
-    if np.isnan(data.test).any():
-        raise InputError(f"gaps in the test signals of {cell.setting}", "complete ones", "fill them: see docs/data.md")
+def _dataset(group: list[Cell]) -> Dataset:
+    setting, symmetrize = group[0].setting, group[0].symmetrize
+    data = load_dataset(setting, **({"symmetrize": symmetrize} if symmetrize else {}))
+    for split in sorted({cell.split for cell in group}):
+        if np.isnan(data.split(split)).any():
+            raise InputError(
+                f"gaps in the {split} signals of {setting}", "complete ones", "fill them: see docs/data.md"
+            )
     return data
 
 
 def _trained(cell: Cell, data: Dataset, runs: Path, device: str, settings: dict) -> GRCD:
-    chosen = settings | ({} if cell.kappa is None else {"kappa": cell.kappa})
     first = sharing(METHODS[cell.method])[0]  # whichever cell comes first, the folder is the same
-    model = GRCD(data.graph, first, cell.seed, device, **chosen)
+    model = GRCD(data.graph, first, cell.seed, device, **_chosen(cell, settings))
     name = "-".join(str(part) for part in _network(cell) if part is not None)
     return model.fit(data.train, data.val, run=runs / name, name=data.name, about=data.facts)
 
 
-def _scored(cell: Cell, model: GRCD | None, data: Dataset) -> dict:
-    return _without_network(cell, data) if model is None else _sampled(cell, model, data)
+def _scored(cell: Cell, model: GRCD | dict, data: Dataset) -> dict:
+    if not cell.needs_network:
+        return _without_network(cell, model, data)
+    model = model.as_method(cell.method)
+    about = {"spent": model.spends(cell.nfe, cell.solver), "training": model.result, "config": asdict(model.config)}
+    return (_timed if cell.timed else _sampled)(cell, model, data) | about
 
 
 def _sampled(cell: Cell, model: GRCD, data: Dataset) -> dict:
-    model = model.as_method(cell.method)
-    x = model.sample(len(data.test), cell.nfe, cell.seed, cell.solver, cell.rho, cell.grid)
+    real, began = data.split(cell.split), time.perf_counter()
+    x = model.sample(len(real), cell.nfe, cell.seed, cell.solver, cell.rho, cell.grid)
+    sampling = time.perf_counter() - began
     if not np.isfinite(x).all():
         raise ArithmeticError(f"{(~np.isfinite(x)).sum()} of {x.size} generated readings are not finite")
-    scores = ammd(data.normalizer.apply(x), data.normalizer.apply(data.test), data.graph, model.device)
-    return {
-        "scores": scores.to_dict(),
-        "spent": model.spends(cell.nfe, cell.solver),
-        "dispersion": float(np.median(x.std(axis=0) / data.test.std(axis=0))),
-        "training": model.result,
-        "config": asdict(model.config),
+    z = data.normalizer.apply(x)
+    scores = ammd(z, data.normalizer.apply(real), data.graph, model.device)
+    about = {"seconds_per_1000": round(1000 * sampling / len(real), 4)}
+    return {"scores": scores.to_dict(), **diagnostics(x, z, real, cell.setting), **about}
+
+
+def diagnostics(x: np.ndarray, z: np.ndarray, real: np.ndarray, setting: str) -> dict:
+    """As the paper reports them: dispersion ratio, standard deviation a node, share of impossible readings."""
+    found = {
+        "dispersion": float(np.median(x.std(axis=0) / real.std(axis=0))),
+        "node_std": [round(float(s), 4) for s in z.std(axis=0)],
     }
+    if setting in POSSIBLE:
+        low, high = POSSIBLE[setting]
+        found["outside"] = float(((x < low) | (x > high)).mean())
+    return found
 
 
-def _without_network(cell: Cell, data: Dataset) -> dict:
+def _timed(cell: Cell, model: GRCD, data: Dataset, repeats: int = 5) -> dict:
+    """Seconds for 1,000 signals, and of them those that the network alone takes."""
+
+    def sampled() -> None:
+        model.sample(1000, cell.nfe, cell.seed, cell.solver, cell.rho, cell.grid)
+
+    alone = model.network_alone(1000, model.spends(cell.nfe, cell.solver))
+    return {"time": {"sampling": _least(sampled, repeats), "network": _least(alone, repeats)}}
+
+
+def _least(work, repeats: int) -> float:
+    """The least of some repetitions. Two calls warm up: what is asked for again is captured on a GPU."""
+    seconds = []
+    for _ in range(repeats + 2):
+        began = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds[2:])
+
+
+def _without_network(cell: Cell, known: dict, data: Dataset) -> dict:
     if cell.method == "floor":
         return {"scores": floor(data).to_dict()}
-    x = draw(controls(data)[cell.method], data, len(data.test), cell.seed)
+    x = draw(known[cell.method], data, len(data.test), cell.seed)
     z = data.normalizer.apply
     return {"scores": ammd(z(x), z(data.test), data.graph).to_dict()}

@@ -3,15 +3,19 @@
 main          every method at every budget, and the controls and the floor
 ladder        the ablation ladder on METR-LA: clock, + reference, + residual, + exponential
 solvers       Heun, DPM-Solver++ 2M and 3M on two grids, exponential: one network
-grid          the exponent of the sampling grid
+grid          the exponent of the sampling grid, on validation signals (where it is chosen) and on test signals
 snr           fitted against scalar terminal reference, at kappa 2 and near zero terminal SNR
-controls      the Gaussian controls, five draws each, and the floor
+controls      the controls without a network, five draws each, and the floor
+cost          how long sampling takes; the quality beside it is that of main and ladder. Nothing else at the same time!
+symmetrizer   METR-LA's directed weights made symmetric by the larger of the two, not by their mean
+gad-native    GAD at its authors' numbers of steps, and trained at their size and length
 quick         SBM c = 16, one seed, GRCD and EDM, controls and floor: for two cores
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 from ..errors import unknown
@@ -20,8 +24,9 @@ from .cells import Cell
 
 SETTINGS = ("metr-la", "molene", "sbm-c1", "sbm-c4", "sbm-c16")
 BUDGETS = (4, 6, 8, 12, 16, 32, 64)
-CONTROLS = ("control-diagonal", "control-full", "control-gmrf", "control-spectral")
+CONTROLS = ("control-diagonal", "control-full", "control-gmrf", "control-spectral", "control-mixture")
 DRAWS = 5
+RHOS = (1.0, 2.0, 3.0, 5.0, 7.0)
 LADDER = ("clock", "clock+reference", "clock+reference+residual", "clock+reference+residual+exponential")
 NEAR_ZERO = {"metr-la": 32.6356}  # else 32.64: terminal SNR of a hundredth or less
 
@@ -47,7 +52,7 @@ def beside(settings: Sequence[str]) -> list[Cell]:
 
 
 def _main(settings, seeds) -> list[Cell]:
-    settings, methods = settings or SETTINGS, [name for name in METHODS if name not in LADDER]
+    settings, methods = settings or SETTINGS, [name for name in METHODS if name not in (*LADDER, "gad-native")]
     return [Cell(*place) for place in product(settings, methods, seeds, BUDGETS)] + beside(settings)
 
 
@@ -69,8 +74,9 @@ def _solvers(settings, seeds) -> list[Cell]:
 
 def _grid(settings, seeds) -> list[Cell]:
     settings = settings or ("metr-la",)
-    places = product(settings, seeds, (1.0, 2.0, 3.0, 5.0, 7.0), (4, 6, 8, 12, 16))
-    return [Cell(s, "grcd-rho3", seed, nfe, rho=rho) for s, seed, rho, nfe in places] + beside(settings)
+    places = product(settings, seeds, RHOS, (4, 6, 8, 12, 16), ("test", "val"))
+    found = [Cell(s, "grcd-rho3", seed, nfe, rho=rho, split=split) for s, seed, rho, nfe, split in places]
+    return found + beside(settings)
 
 
 def _snr(settings, seeds) -> list[Cell]:
@@ -83,6 +89,26 @@ def _snr(settings, seeds) -> list[Cell]:
 
 def _controls(settings, seeds) -> list[Cell]:
     return beside(settings or SETTINGS)
+
+
+def _cost(settings, seeds) -> list[Cell]:
+    """Timed with one seed, for time does not depend on it; and all cells whose quality is told beside."""
+    settings = settings or ("metr-la",)
+    quality = [cell for cell in (*_main(settings, seeds), *_ladder(settings, seeds)) if cell.nfe is not None]
+    timed = [replace(cell, timed=True) for cell in quality if cell.seed == min(seeds)]
+    return quality + timed + beside(settings)
+
+
+def _symmetrizer(settings, seeds) -> list[Cell]:
+    settings = settings or ("metr-la",)
+    places = product(settings, ("grcd-rho1", "conjugate-precond"), seeds, (None, "max"))
+    return [Cell(s, name, seed, 16, symmetrize=how) for s, name, seed, how in places] + beside(settings)
+
+
+def _gad_native(settings, seeds) -> list[Cell]:
+    settings = settings or ("metr-la",)
+    places = product(settings, (("gad", 1000), ("gad", 3000), ("gad-native", 5000)), seeds)
+    return [Cell(s, name, seed, nfe) for s, (name, nfe), seed in places] + beside(settings)
 
 
 def _quick(settings, seeds) -> list[Cell]:
@@ -98,5 +124,8 @@ SUITES = {
     "grid": _grid,
     "snr": _snr,
     "controls": _controls,
+    "cost": _cost,
+    "symmetrizer": _symmetrizer,
+    "gad-native": _gad_native,
     "quick": _quick,
 }

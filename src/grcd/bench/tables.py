@@ -10,8 +10,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -21,40 +20,45 @@ from scipy.stats import t as student
 
 from ..errors import InputError, unknown
 from .cells import Cell, read
+from .measured import Entry, ratios
 
 Key = tuple[str, str, int | None]  # setting, row, nfe
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One number of a table: its values by seed, how many cells failed, and what the paper prints."""
-
-    values: dict[int, float]
-    failed: int = 0
-    paper: tuple[float, float | None] | None = None
-
-    @property
-    def mean(self) -> float:
-        return float(np.mean(list(self.values.values()))) if self.values else math.nan
-
-    @property
-    def sd(self) -> float:
-        return float(np.std(list(self.values.values()), ddof=1)) if len(self.values) > 1 else math.nan
 
 
 def collected(suite: str, cells: Sequence[Cell], results: Path) -> dict[Key, Entry]:
     """What has been measured, by setting, row and budget."""
     found: dict[Key, dict] = {}
-    for cell in cells:
-        entry = found.setdefault((cell.setting, row_name(suite, cell), cell.nfe), {"values": {}, "failed": 0})
+    for cell in (cell for cell in cells if not cell.timed):
+        key = cell.setting, row_name(suite, cell), cell.nfe
+        entry = found.setdefault(key, {"values": {}, "failed": 0, "ranked": cell.split == "test"})
         known = read(cell, results)
         if known is not None and not known.get("error"):
             entry["values"][cell.seed] = known["scores"]["ammd"]
+            entry["note"] = _note(known) if suite == "gad-native" and cell.needs_network else ""
         elif known is not None:
             entry["failed"] += 1
     table = {key: Entry(**entry, paper=paper(suite, *key)) for key, entry in found.items()}
     if not any(entry.values for entry in table.values()):
         raise InputError(f"no cells of {suite} in {results}", "measured ones", f"grcd bench run {suite}")
+    return table | (_gains(cells, results) if suite == "snr" else {})
+
+
+def _note(known: dict) -> str:
+    outside = [f"{known['outside']:.1%} out of range"] if "outside" in known else []
+    seconds = [f"{known['seconds_per_1000']:.2f} s per 1,000"] if "seconds_per_1000" in known else []
+    return ", ".join(outside + seconds)
+
+
+def _gains(cells: Sequence[Cell], results: Path) -> dict[Key, Entry]:
+    """What fitting the terminal reference gains: a row for each regime, paired by seed."""
+    table = {}
+    seeds = sorted({cell.seed for cell in cells if cell.needs_network})
+    for setting in dict.fromkeys(cell.setting for cell in cells):
+        for near_zero, values in ratios(setting, seeds, results).items():
+            if values:
+                table[setting, f"scalar over fitted, {'near zero SNR' if near_zero else 'kappa 2'}", 16] = Entry(
+                    values, ranked=False
+                )
     return table
 
 
@@ -67,8 +71,9 @@ def row_name(suite: str, cell: Cell) -> str:
         name = "exponential-ours" if cell.solver == "exponential" else name
         return name if name == "heun" else f"{name}-{'uniform' if cell.grid == 'log-snr' else f'rho{cell.rho:g}'}"
     if suite == "grid":
-        return f"rho{cell.rho:g}"
-    return cell.method if cell.kappa is None else f"{cell.method}, kappa {cell.kappa:g}"
+        return f"rho{cell.rho:g}" + (", validation" if cell.split == "val" else "")
+    varied = "" if cell.kappa is None else f", kappa {cell.kappa:g}"
+    return cell.method + varied + (f", {cell.symmetrize}" if cell.symmetrize else "")
 
 
 @cache
@@ -103,10 +108,13 @@ def tied(one: Entry, best: Entry) -> bool:
 
 
 def render(table: dict[Key, Entry], kind: str) -> str:
-    formats = {"md": _markdown, "tex": _latex, "csv": _csv}
+    return formatted({"md": _markdown, "tex": _latex, "csv": _csv}, kind)(table)
+
+
+def formatted(formats: dict[str, Callable], kind: str) -> Callable:
     if kind not in formats:
         raise unknown("format", kind, formats)
-    return formats[kind](table)
+    return formats[kind]
 
 
 def _csv(table: dict[Key, Entry]) -> str:
@@ -146,11 +154,11 @@ def _row(table, setting, row, rows, budgets, show) -> list[str]:
     shown = []
     for nfe in budgets:
         column = {name: table[setting, name, nfe] for name in rows if (setting, name, nfe) in table}
-        column = {name: entry for name, entry in column.items() if entry.values}
+        column = {name: entry for name, entry in column.items() if entry.values and entry.ranked}
         best = min(column, key=lambda name: column[name].mean, default=None)
         entry = table.get((setting, row, nfe), Entry({}))
         mark = "**" if row == best else ""
-        tie = "~" if best not in (None, row) and entry.values and tied(entry, column[best]) else ""
+        tie = "~" if row != best and row in column and tied(entry, column[best]) else ""
         shown.append(show(entry, mark, tie))
     return shown
 
@@ -161,7 +169,8 @@ def _md_cell(entry: Entry, mark: str, tie: str) -> str:
     spread = "" if math.isnan(entry.sd) else f" +- {entry.sd:.4f}"
     beside = "" if entry.paper is None else f" ({entry.paper[0]:.4f}, {entry.mean / entry.paper[0]:.2f}x)"
     failed = f", {entry.failed} failed" if entry.failed else ""
-    return f"{mark}{entry.mean:.4f}{mark}{tie}{spread}{beside}{failed}"
+    note = f"; {entry.note}" if entry.note else ""
+    return f"{mark}{entry.mean:.4f}{mark}{tie}{spread}{beside}{failed}{note}"
 
 
 def _latex(table: dict[Key, Entry]) -> str:
@@ -171,15 +180,15 @@ def _latex(table: dict[Key, Entry]) -> str:
         lines = [rf"% {setting}", rf"\begin{{tabular}}{{l{'c' * max(1, len(budgets))}}}"]
         lines.append(" & ".join(["method", *(f"NFE {nfe}" for nfe in budgets)]) + r" \\ \hline")
         lines += [
-            " & ".join([_escaped(row), *_row(table, setting, row, rows, budgets, _tex_cell)]) + r" \\" for row in rows
+            " & ".join([escaped(row), *_row(table, setting, row, rows, budgets, _tex_cell)]) + r" \\" for row in rows
         ]
         lines.append(r"\hline")
-        lines += [f"{_escaped(row)} & {_tex_cell(table[setting, row, None], '', '')}" + r" \\" for row in alone]
+        lines += [f"{escaped(row)} & {_tex_cell(table[setting, row, None], '', '')}" + r" \\" for row in alone]
         parts.append("\n".join([*lines, r"\end{tabular}"]))
     return "\n\n".join(parts) + "\n"
 
 
-def _escaped(name: str) -> str:
+def escaped(name: str) -> str:
     return re.sub(r"([_&%#$])", r"\\\1", name)
 
 

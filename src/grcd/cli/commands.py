@@ -18,7 +18,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 data_app = typer.Typer(help="Datasets: list, get, inspect and export them.", no_args_is_help=True)
-bench_app = typer.Typer(help="The benchmark: run its suites, print its tables.", no_args_is_help=True)
+bench_app = typer.Typer(help="The benchmark: run its suites, print its tables, draw its figures.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
 
@@ -244,7 +244,9 @@ def evaluate(
         print(f"{scores.n} signals say little: score {FEW} or more")
 
 
-Suite = Annotated[str, typer.Argument(help="main, ladder, solvers, grid, snr, controls or quick.")]
+Suite = Annotated[
+    str, typer.Argument(help="main, ladder, solvers, grid, snr, controls, cost, symmetrizer, gad-native or quick.")
+]
 Settings = Annotated[
     str | None, typer.Option("--settings", help="Which datasets, with commas; by default the suite's.")
 ]
@@ -285,10 +287,30 @@ def bench_table(
     results: Results = Path("results"),
 ) -> None:
     """Print a suite as a table: mean and sd over seeds, the paper's value and the ratio, controls and floor."""
-    from ..bench import suites, tables
+    from ..bench import cost, suites, tables
 
     cells = suites.cells(suite, _listed(settings), _numbers(seeds))
+    if suite == "cost":
+        print(cost.table(list(dict.fromkeys(cell.setting for cell in cells)), _numbers(seeds), results, kind), end="")
+        return
     print(tables.render(tables.collected(suite, cells, results), kind), end="")
+
+
+@bench_app.command("figures")
+def bench_figures(
+    settings: Annotated[str | None, typer.Option(help="Which datasets, with commas; by default all.")] = None,
+    seeds: Seeds = "0,1,2",
+    results: Results = Path("results"),
+    out: Annotated[Path | None, typer.Option(help="Where to draw; by default RESULTS/figures.")] = None,
+) -> None:
+    """Draw what has been measured: terminal references (snr), quality against time (cost) and budget (main)."""
+    from ..bench import figures
+
+    written, lacking = figures.draw(results, out or results / "figures", _listed(settings), _numbers(seeds))
+    for path in written:
+        print(f"drawn: {path}")
+    for name, error in lacking.items():
+        print(f"left out: {name}: {error.got}; {error.do}")
 
 
 def _listed(text: str | None) -> list[str]:

@@ -1,0 +1,208 @@
+"""Figures from cells: each is drawn from what has been measured, and left out if that is nothing.
+
+terminal-snr.png     what fitting the terminal reference gains, at kappa 2 and near zero terminal SNR
+sensor-std.png       the standard deviation of METR-LA's sensors in generated signals, on the map
+cost-SETTING.png     quality against time
+nfe-SETTING.png      quality against network evaluations
+
+aMMD is unbiased, so a good method's may be zero or less,
+which no logarithmic axis shows: values below ``LEAST``, where chance decides, are drawn there, and the axes say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+from ..data import load_dataset
+from ..errors import InputError
+from ..pictures import DATA, INK, SAMPLES, label_axes, save
+from . import suites
+from .cost import TARGETS
+from .measured import FITTED, LEAST, SCALAR, Entry, command, costs, curves, deviations, lacking, levels, ratios
+
+AMMD = f"aMMD (drawn at {LEAST:g} if below)"
+STYLES = {  # colour, marker and its size; GRCD's in full colours, large below small where they coincide, others muted
+    "grcd": ("#b3123f", "o", 9),
+    "grcd-rho3": ("#e08e0b", "s", 7),
+    "grcd-rho1": ("#1b6ca8", "^", 6),
+    "grcd-epsilon-heun": ("#2e8b57", "D", 5),
+    "edm": ("#4d4d4d", "v", 5),
+    "gad": ("#8a8a8a", "X", 5),
+    "wsd-scalar": ("#9c86b8", "<", 5),
+    "wsd-graph": ("#6d5a8c", ">", 5),
+    "isotropic-ve": ("#b59a86", "p", 5),
+    "static-precond": ("#8f6f58", "h", 5),
+    "conjugate-precond": ("#6f9fa3", "P", 5),
+    "clock": ("#c58fa8", "d", 5),
+    "clock+reference+residual": ("#93a86b", "*", 6),
+}
+OTHER = ("#777777", ".", 5)  # a method of one's own
+
+
+def draw(
+    results: Path, out: Path, settings: Sequence[str] = (), seeds: Sequence[int] = (0, 1, 2)
+) -> tuple[list[Path], dict[str, InputError]]:
+    """Draw what there are cells for. Returns the files, and for each figure left out what it lacks."""
+    settings = list(dict.fromkeys(cell.setting for cell in suites.cells("main", settings, seeds)))  # none unknown
+    written, without = [], {}
+    for name, make in _figures(settings, seeds, results).items():
+        try:
+            figure = make()
+        except InputError as error:
+            without[name] = error
+            continue
+        save(figure, out / name)
+        written.append(out / name)
+    if not written:
+        raise InputError(
+            f"nothing to draw in {results}",
+            "measured cells of main, snr or cost",
+            command("main", settings, seeds, results),
+        )
+    return written, without
+
+
+def _figures(settings: list[str], seeds: Sequence[int], results: Path) -> dict[str, Callable[[], Figure]]:
+    made = {"terminal-snr.png": partial(_terminal_snr, settings, seeds, results)}
+    if "metr-la" in settings:
+        made["sensor-std.png"] = partial(_sensor_std, seeds, results)
+    made |= {f"cost-{s}.png": partial(_cost, s, seeds, results) for s in settings}
+    return made | {f"nfe-{s}.png": partial(_nfe, s, seeds, results) for s in settings}
+
+
+# -- drawing -----------------------------------------------------------------------------------------------------------
+
+
+def _terminal_snr(settings: Sequence[str], seeds: Sequence[int], results: Path) -> Figure:
+    found = {setting: ratios(setting, seeds, results) for setting in settings}
+    found = {setting: regimes for setting, regimes in found.items() if any(regimes.values())}
+    if not found:
+        raise lacking("of both terminal references", "snr", settings, seeds, results)
+    figure = Figure(figsize=(2.4 + 1.1 * max(len(found), 3), 4.2), layout="constrained", dpi=150)
+    axis = figure.subplots()
+    axis.axhline(1, color=INK, linestyle="--", linewidth=1, zorder=1)
+    for near_zero, label, colour, marker in ((False, "kappa 2", SAMPLES, "o"), (True, "near zero SNR", DATA, "s")):
+        for place, regimes in enumerate(found.values()):
+            values = list(regimes[near_zero].values())
+            if values:
+                _ratio(axis, place + (0.2 if near_zero else -0.2), values, colour, marker)
+        axis.plot([], [], marker, color=colour, markersize=8, label=label)
+    axis.plot([], [], "o", color="#999999", markersize=4, label="single seeds")
+    axis.set_yscale("log")
+    axis.margins(y=0.15)
+    _plain_ticks(axis.yaxis, (1, 2, 3, 4, 6, 8))
+    axis.set_xlim(-0.6, len(found) - 0.4)
+    axis.set_xticks(range(len(found)), found)
+    y = f"aMMD, scalar over fitted reference\n(each at {LEAST:g} if below)"
+    label_axes(axis, "", y, "What fitting the terminal reference gains, NFE 16")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def _ratio(axis, x: float, values: list[float], colour: str, marker: str) -> None:
+    """The mean with its number beside it, and the single seeds to its left."""
+    mean = float(np.mean(values))
+    axis.plot([x - 0.1] * len(values), values, "o", color=colour, alpha=0.5, markersize=4, markeredgewidth=0)
+    axis.plot(x, mean, marker, color=colour, markersize=8)
+    axis.annotate(f"{mean:.2f}", (x, mean), (6, 4), textcoords="offset points", fontsize=8, color=colour)
+
+
+def _sensor_std(seeds: Sequence[int], results: Path) -> Figure:
+    seed, found = deviations(seeds, results)
+    place = load_dataset("metr-la").graph.coords
+    limit = max(np.quantile(np.abs(std - 1), 0.99) for std in found.values())
+    figure = Figure(figsize=(8.8, 5.4), layout="constrained", dpi=150)
+    axes = figure.subplots(2, 2, sharex=True, sharey=True)
+    for line, near_zero in zip(axes, (False, True), strict=True):
+        for axis, (method, name) in zip(line, ((SCALAR, "scalar"), (FITTED, "fitted")), strict=True):
+            std = found[method, near_zero]
+            dots = axis.scatter(
+                *place.T, c=std, s=22, cmap="RdBu_r", vmin=1 - limit, vmax=1 + limit, edgecolors=INK, linewidths=0.3
+            )
+            axis.set_aspect(1 / np.cos(np.radians(place[:, 1].mean())))
+            axis.ticklabel_format(useOffset=False)
+            regime = "near zero SNR" if near_zero else "kappa 2"
+            label_axes(axis, "", "", f"{name}, {regime}: mean {std.mean():.3f}")
+    figure.supxlabel("longitude", color=INK, fontsize=10)
+    figure.supylabel("latitude", color=INK, fontsize=10)
+    figure.suptitle(f"METR-LA: standard deviation a sensor of generated signals, NFE 16, seed {seed}", color=INK)
+    figure.colorbar(dots, ax=axes, shrink=0.7, extend="both", label="standard deviation (correct: 1)")
+    return figure
+
+
+def _cost(setting: str, seeds: Sequence[int], results: Path) -> Figure:
+    found = costs(setting, seeds, results)
+    figure, axis = _quality()
+    for target in TARGETS:
+        axis.axhline(target, color="#cccccc", linewidth=0.8, zorder=0)
+        beside = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 8}
+        axis.text(1.01, target, f"target {target:g}", **beside)
+    for method, points in found.items():
+        _line(axis, method, [cost.seconds for cost in points], [cost.quality for cost in points], seeds)
+    _level(axis, {name: value for name, value in levels(setting, results).items() if name == "floor"})
+    _plain_ticks(axis.xaxis)
+    title = f"{setting}: quality and time, NFE 4 to 64 from left to right, seeds {', '.join(map(str, seeds))}"
+    return _finished(figure, axis, "seconds per 1,000 signals", title)
+
+
+def _nfe(setting: str, seeds: Sequence[int], results: Path) -> Figure:
+    found = curves(setting, seeds, results)
+    figure, axis = _quality()
+    for method, entries in found.items():
+        _line(axis, method, entries.keys(), entries.values(), seeds, band=True)
+    _level(axis, levels(setting, results))
+    axis.set_xticks(suites.BUDGETS, suites.BUDGETS)
+    axis.xaxis.set_minor_locator(NullLocator())
+    title = f"{setting}: quality by budget, mean and sd, seeds {', '.join(map(str, seeds))}"
+    return _finished(figure, axis, "network evaluations (NFE)", title)
+
+
+def _quality() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(9, 5), layout="constrained", dpi=150)
+    axis = figure.subplots()
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    return figure, axis
+
+
+def _line(axis, method: str, x: Iterable[float], entries: Iterable[Entry], seeds: Sequence[int], band=False) -> None:
+    """A method's line; its name says if seeds are missing somewhere on it."""
+    x, entries, strong = list(x), list(entries), method.startswith("grcd")
+    colour, marker, size = STYLES.get(method, OTHER)
+    fewest = min(len(entry.values) for entry in entries)
+    label = method if fewest == len(set(seeds)) else f"{method} ({fewest} of {len(set(seeds))} seeds)"
+    mean, sd = (np.array([getattr(entry, key) for entry in entries]) for key in ("mean", "sd"))
+    look = {"linewidth": size / 3} if strong else {"linewidth": 1, "markerfacecolor": "white"}
+    look |= {"color": colour, "marker": marker, "markersize": size, "zorder": 3 if strong else 2}
+    axis.plot(x, np.maximum(mean, LEAST), label=label, **look)
+    if band:
+        low, high = np.maximum(mean - sd, LEAST), np.maximum(mean + sd, LEAST)
+        axis.fill_between(x, low, high, color=colour, alpha=0.2 if strong else 0.08, linewidth=0, zorder=1)
+
+
+def _level(axis, values: dict[str, float]) -> None:
+    for name, value in values.items():
+        look = {"color": INK, "linestyle": "--"} if name == "floor" else {"color": "#a0a0a0"}  # both if they coincide
+        label = f"{name.replace('control-', 'best control: ')} ({value:.4f})"
+        axis.axhline(max(value, LEAST), linewidth=1.3, label=label, zorder=1, **look)
+
+
+def _finished(figure: Figure, axis, x: str, title: str) -> Figure:
+    _plain_ticks(axis.yaxis)
+    label_axes(axis, x, AMMD, title)
+    figure.legend(loc="outside right center", frameon=False, fontsize=9, borderpad=1.5)
+    return figure
+
+
+def _plain_ticks(axis, digits: Sequence[int] = (1, 2, 5)) -> None:
+    """These of each decade, as numbers and not as powers of ten."""
+    axis.set_major_locator(LogLocator(subs=digits))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,131 @@
+"""Tables of single suites, by hand on invented cells: cost, terminal SNR, GAD at its own budgets, grid, symmetrizer."""
+
+import csv
+import io
+
+import pytest
+from test_cli import refused
+from test_cli import run as command
+
+from grcd.bench import cells as files
+from grcd.bench import cost, suites, tables
+from grcd.bench.cells import Cell
+from grcd.bench.measured import Cost, Entry
+from grcd.errors import InputError
+
+
+@pytest.fixture
+def measure(tmp_path):
+    def measured(cell, ammd, **more):
+        files.write(cell, tmp_path, scores={"ammd": ammd}, **more)
+
+    return measured
+
+
+def rows(text):
+    """A Markdown table as lists."""
+    return [[part.strip() for part in line.strip("| ").split("|")] for line in text.splitlines() if line[:1] == "|"]
+
+
+def point(nfe, seconds, *values):
+    return Cost(nfe, seconds, seconds / 2, Entry(dict(enumerate(values))))
+
+
+def test_the_cheapest_that_reaches_a_target_need_not_be_the_smallest_budget():
+    points = [point(4, 0.5, 0.3, 0.1), point(6, 0.9, 0.15, 0.05), point(8, 0.7, 0.1, 0.1), point(16, 1.5, 0.01)]
+    assert cost.cheapest(points, 0.2).nfe == 4  # the mean, and equal is reached
+    assert cost.cheapest(points, 0.19).nfe == 8
+    assert cost.cheapest(points, 0.06).nfe == 16
+    assert cost.cheapest(points, 0.001) is None
+
+
+@pytest.fixture
+def timed(measure, tmp_path):
+    for method, nfe, ammd, seconds, network in (
+        ("grcd-rho3", 4, 0.05, 0.5, 0.4),
+        ("edm", 16, 0.15, 2.0, 1.9),
+        ("edm", 32, 0.09, 4.0, 3.8),
+        ("gad", 64, 2.9, 8.0, 7.0),
+    ):
+        for seed in (0, 1, 2):
+            measure(Cell("metr-la", method, seed, nfe), ammd + 0.001 * (seed - 1))
+        files.write(
+            Cell("metr-la", method, 0, nfe, timed=True), tmp_path, time={"sampling": seconds, "network": network}
+        )
+    return tmp_path
+
+
+def test_cost_as_markdown(timed):
+    assert rows(cost.table(["metr-la"], [0, 1, 2], timed, "md"))[2:] == [
+        ["grcd-rho3", *["**0.5000** (NFE 4, network 80%)"] * 3],
+        ["edm", "2.0000 (NFE 16, network 95%)", "4.0000 (NFE 32, network 95%)", "never"],
+        ["gad", "never", "never", "never"],
+    ]
+
+
+def test_cost_as_csv_has_the_papers_seconds_where_it_reaches_the_target_at_the_same_budget(timed):
+    found = list(csv.reader(io.StringIO(cost.table(["metr-la"], [0, 1, 2], timed, "csv"))))
+    assert found[0] == ["setting", "method", "nfe", "mean", "sd", "seeds", "paper"]
+    assert ["metr-la", "grcd-rho3 to 0.1", "4", "0.500000", "", "1", "0.52"] in found
+    assert ["metr-la", "edm to 0.2", "16", "2.000000", "", "1", ""] in found  # the paper needs 32
+    assert len(found) == 1 + 3 + 2
+
+
+def test_cost_as_latex(timed):
+    text = cost.table(["metr-la"], [0, 1, 2], timed, "tex")
+    assert r"grcd-rho3 & $\mathbf{0.5000}$ (NFE 4) & $\mathbf{0.5000}$ (NFE 4) & $\mathbf{0.5000}$ (NFE 4) \\" in text
+    assert r"edm & $2.0000$ (NFE 16) & $4.0000$ (NFE 32) & never \\" in text
+
+
+def test_cost_on_the_command_line(timed, tmp_path):
+    result = command("bench", "table", "cost", "--results", str(timed))
+    assert result.returncode == 0, result.stderr
+    assert "| gad | never | never | never |" in result.stdout
+    assert "grcd bench run cost" in refused(command("bench", "table", "cost", "--results", str(tmp_path / "none")))
+    with pytest.raises(InputError, match="one of md, tex, csv"):
+        cost.table(["metr-la"], [0], timed, "html")
+
+
+def test_the_gain_of_a_fitted_reference_is_paired_by_seed(measure, tmp_path):
+    for seed, (scalar, fitted) in enumerate([(0.4, 0.1), (0.2, 0.1)]):
+        measure(Cell("molene", "clock", seed, 16), scalar)
+        measure(Cell("molene", "clock+reference", seed, 16), fitted)
+        measure(Cell("molene", "clock", seed, 16, kappa=32.64), 0.3)
+        measure(Cell("molene", "clock+reference", seed, 16, kappa=32.64), 0.2)
+    found = tables.collected("snr", suites.cells("snr", ["molene"], [0, 1]), tmp_path)
+    assert found["molene", "scalar over fitted, kappa 2", 16].values == pytest.approx({0: 4.0, 1: 2.0})
+    assert found["molene", "scalar over fitted, near zero SNR", 16].values == pytest.approx({0: 1.5, 1: 1.5})
+    assert "| scalar over fitted, kappa 2 | 3.0000 +- 1.4142 |" in tables.render(found, "md")
+
+
+def test_gads_native_budgets_say_what_is_out_of_range_and_how_long_it_takes(measure, tmp_path):
+    for seed, ammd in enumerate((1.5, 1.7)):
+        measure(Cell("metr-la", "gad", seed, 1000), ammd, outside=0.125, seconds_per_1000=26.1)
+    found = tables.collected("gad-native", suites.cells("gad-native"), tmp_path)
+    text = "1.6000** +- 0.1414 (1.5300, 1.05x); 12.5% out of range, 26.10 s per 1,000"
+    assert text in tables.render(found, "md")
+    measure(Cell("metr-la", "gad", 0, 3000), 1.8, seconds_per_1000=80.0)  # a dataset without a possible range
+    found = tables.collected("gad-native", suites.cells("gad-native"), tmp_path)
+    assert "0.99x); 80.00 s per 1,000" in tables.render(found, "md")
+
+
+def test_the_grid_tells_validation_from_test_and_a_table_has_no_times(measure, tmp_path):
+    measure(Cell("metr-la", "grcd-rho3", 0, 4, rho=3.0), 0.05)
+    measure(Cell("metr-la", "grcd-rho3", 0, 4, rho=3.0, split="val"), 0.15)
+    found = tables.collected("grid", suites.cells("grid"), tmp_path)
+    assert found["metr-la", "rho3", 4].values == {0: 0.05}
+    assert found["metr-la", "rho3, validation", 4].values == {0: 0.15}
+    assert found["metr-la", "rho3", 4].paper == (0.0538, 0.0037)
+    assert found["metr-la", "rho3, validation", 4].paper is None
+    measure(Cell("metr-la", "grcd-rho3", 0, 4, rho=5.0, split="val"), 0.01)
+    text = tables.render(tables.collected("grid", suites.cells("grid"), tmp_path), "md")
+    assert "**0.0500**" in text  # validation scores do not compete with test scores
+    assert "**0.0100**" not in text
+
+
+def test_the_symmetrizer_is_part_of_the_rows_name(measure, tmp_path):
+    measure(Cell("metr-la", "grcd-rho1", 0, 16, symmetrize="max"), 0.06)
+    found = tables.collected("symmetrizer", suites.cells("symmetrizer"), tmp_path)
+    assert found["metr-la", "grcd-rho1, max", 16].paper == (0.0536, None)
+    assert found["metr-la", "conjugate-precond, max", 16].paper == (0.1295, None)
+    assert found["metr-la", "grcd-rho1", 16].paper == (0.0499, 0.0032)
