@@ -221,25 +221,35 @@ def evaluate(
     controls: Annotated[
         bool, typer.Option("--controls", help="Score as many signals of the Gaussian controls beside.")
     ] = False,
+    distances: Annotated[
+        bool, typer.Option("--distances", help="Distances of whole signals too, which no covariance can fool.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Score generated signals against held-out ones: aMMD and its parts, with the floor beside."""
     from ..data import load_dataset
     from ..data.matching import fitted
     from ..data.signals import read_signals
+    from ..evaluation import distances as measured
     from ..evaluation import evaluate as score
+    from ..evaluation.distances import table as laid_out
 
     dataset, table = load_dataset(data, **options), read_signals(file)
     signals, _ = fitted(table.values, table.node_ids, dataset.graph, str(file), common=options["common"])
     scores = score(signals, dataset, split, observed_only=observed_only, controls=controls)
+    beyond = measured(signals, dataset, split) if distances else {}
     if as_json:
-        print(json.dumps(scores.to_dict()))
+        named = {name: distance.to_dict() for name, distance in beyond.items()}
+        print(json.dumps(scores.to_dict() | ({"distances": named} if distances else {})))
         return
     print(f"{file}: {scores.n} signals against the {split} split of {dataset.name} (MMD^2, lower is better)")
     print(scores)
     print("floor: training signals against the same split; unbiased estimates may come out just below zero")
     if controls:
         print("control-...: Gaussians fitted to the training signals, no network; what a model has to beat")
+    if distances:
+        print(f"\n{laid_out(beyond)}")
+        print("ratio: value over floor, where the floor is more than chance; ideal: what the same distribution scores")
     if scores.n < FEW:
         print(f"{scores.n} signals say little: score {FEW} or more")
 

@@ -3,10 +3,10 @@
     MMD^2 = mean_{i != j} k(x_i, x_j) + mean_{i != j} k(y_i, y_j) - 2 mean_{ij} k(x_i, y_j)
     k(x, y) = sum_m exp(-(x - y)^2 / (2 s_m^2)),      s_m = 10^{-1, -1/2, 0, 1/2, 1} x median
 
-where the median is over the positive pairwise distances of the pooled sample. Being unbiased it may come out slightly
-below zero. The samples are numbers, which allows two exact short cuts: successive bandwidths differ by ``sqrt(10)``, so
-each kernel is the tenth power of the next wider one (one exponential a pair, not five), and the median of all pairwise
-distances is found by bisection on the sorted sample, without forming them.
+where the median, unless it is given, is over the positive pairwise distances of the pooled sample. Being unbiased it
+may come out slightly below zero. The samples are numbers, which allows two exact short cuts: successive bandwidths
+differ by ``sqrt(10)``, so each kernel is the tenth power of the next wider one (one exponential a pair, not five), and
+the median of all pairwise distances is found by bisection on the sorted sample, without forming them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ MULTIPLIERS = 10.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
 BLOCK = {"cpu": 1 << 18, "cuda": 1 << 26}  # pairs held at a time: 2 MB a buffer stays in the cache, 512 MB fills a GPU
 
 
-def mmd2(x: Tensor, y: Tensor) -> float:
-    """Unbiased MMD^2 between two samples of numbers (n,) and (m,), in float64."""
+def mmd2(x: Tensor, y: Tensor, bandwidth: float | None = None) -> float:
+    """Unbiased MMD^2 between two samples of numbers (n,) and (m,), in float64.
+
+    ``bandwidth`` takes the place of the pooled median, unless it is 0: that of numbers that are all the same.
+    """
     x, y = x.double(), y.double()
-    bandwidth = median_distance(torch.cat([x, y]))
+    bandwidth = bandwidth or median_distance(torch.cat([x, y]))
     if bandwidth == 0.0:  # all values of both samples are one number
         return 0.0
     x, y = x - x[0], y - x[0]  # distances are what counts: a common offset would cost digits
