@@ -781,7 +781,11 @@ def test_what_is_timed_has_its_quality_beside_it():
 def test_gad_at_its_authors_size_is_a_suite_of_its_own():
     suite_of = {s: {cell.method for cell in suites.cells(s)} for s in suites.SUITES}
     assert [name for name, methods in suite_of.items() if "gad-native" in methods] == ["gad-native"]
-    assert suite_of["main"] | suite_of["ladder"] | suite_of["gad-native"] == {*METHODS, *suites.CONTROLS, "floor"}
+    assert suite_of["main"] | suite_of["ladder"] | suite_of["gad-native"] | suite_of["beyond"] == {
+        *METHODS,
+        *suites.CONTROLS,
+        "floor",
+    }
 
 
 def test_on_the_command_line(tmp_path):

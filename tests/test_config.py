@@ -22,7 +22,7 @@ REAL = [field.name for field in dataclasses.fields(Config) if field.type == "flo
 def test_defaults_are_the_papers_hyperparameters():
     """Table app_hparams; ``eps_ref`` and ``t`` included. Width x blocks x taps decide the 61,185 parameters."""
     paper = {"kappa": 2.0, "sigma": 1.0, "delta": 0.05, "t_min": 0.02, "t_max": 1.0, "eps_ref": 1e-6}
-    paper |= {"width": 128, "blocks": 3, "taps": 5, "time_dim": 64}
+    paper |= {"backbone": "gnn", "width": 128, "blocks": 3, "taps": 5, "time_dim": 64}
     paper |= {"lr": 3e-4, "weight_decay": 1e-4, "batch": 256, "clip": 1.0, "ema": 0.999}
     paper |= {"validate_every": 250, "patience": 8, "tolerance": 0.002, "max_updates": 40_000}
     assert dataclasses.asdict(Config()) == {"method": "grcd", "seed": 0, "stopping": "gain"} | paper
@@ -174,7 +174,7 @@ def test_methods_that_differ_in_sampling_only_share_one_network():
 def test_a_method_with_settings_of_its_own_shares_no_network_with_one_without():
     native = {"width": 24, "batch": 128, "max_updates": 785_000, "patience": 10**9, "validate_every": 2500}
     assert dict(find("gad-native").settings) == native
-    assert [name for name, method in METHODS.items() if method.settings] == ["gad-native"]
+    assert [name for name, method in METHODS.items() if method.settings] == ["grcd-node", "gad-native"]
     assert (sharing(find("gad")), sharing(find("gad-native"))) == (["gad"], ["gad-native"])
     wider = dataclasses.replace(find("gad-native"), settings=tuple({**native, "width": 25}.items()))
     assert wider.network != find("gad-native").network  # values count, not only names

@@ -10,9 +10,10 @@ from sklearn.mixture import GaussianMixture
 
 import grcd
 from grcd.evaluation import ammd, controls, floor
-from grcd.evaluation.controls import Mixture, draw, fit_mixture
+from grcd.evaluation.controls import draw, fit_mixture
 from grcd.evaluation.mmd import mmd2
 from grcd.evaluation.statistics import STATISTICS
+from grcd.mixture import Mixture
 from grcd.reference import Gaussian
 from grcd.streams import Stream
 
@@ -389,7 +390,7 @@ def test_a_mixture_is_drawn_from_the_noise_it_is_given():
     u = torch.tensor([0.26, 0.0, 0.99999, 0.24, 0.75], dtype=torch.float64)
     noise = torch.tensor([[1.0, -1.0], [0.5, 1.0], [0.0, 0.2], [-2.0, 0.0], [0.1, 0.1]], dtype=torch.float64)
     expected = [[15.0, 15.0], [2.0, 5.0], [10.0, 21.0], [-3.0, 2.0], [10.5, 20.5]]
-    assert mixture.draw(noise, u).numpy() == pytest.approx(np.array(expected), rel=1e-12)
+    assert mixture.draw(noise, 0.0, u).numpy() == pytest.approx(np.array(expected), rel=1e-12)
 
 
 def test_draws_of_the_mixture_have_its_mean_and_covariance_and_share_the_noise_of_the_controls(pair):
@@ -409,7 +410,7 @@ def test_draws_of_the_mixture_have_its_mean_and_covariance_and_share_the_noise_o
     assert not np.isin(x, draw(mixture, pair, n, seed=2)).any()
     # The noise is that of every control; which component it becomes is another stream's.
     noise, u = Stream(1, "control").normal(0, n * 6).view(n, 6), Stream(1, "control component").uniform(0, n)
-    assert z == pytest.approx(mixture.draw(noise, u).numpy(), abs=1e-9)
+    assert z == pytest.approx(mixture.draw(noise, 0.0, u).numpy(), abs=1e-9)
 
 
 def test_gaps_are_drawn_given_the_rest_before_a_mixture_is_fitted(pair):

@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import grcd
+from grcd import mixture, training
 from grcd.methods import METHODS
-from grcd.reference import Gaussian
+from grcd.mixture import Mixture
+from grcd.normalizer import Normalizer
+from grcd.reference import Gaussian, ledoit_wolf, spectral
 from grcd.solvers import SOLVERS
 from grcd.streams import Stream
 
@@ -459,6 +463,125 @@ def test_a_path_without_a_run_is_refused_and_the_runs_beside_it_are_named(copied
         grcd.load(copied.parent / "copid")
 
 
+# -- a mixture as the reference ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sides(tiny):
+    """Signals on two sides, far enough apart that one Gaussian will not do: training and validation."""
+    random = np.random.RandomState(0)
+    side = 5.0 * (2 * random.randint(0, 2, size=(120, 1)) - 1) * np.linspace(0.5, 1.0, 6)
+    x = 10.0 + random.standard_normal((120, 6)) * np.linspace(0.5, 2.0, 6) + side
+    return x[:80], x[80:]
+
+
+@pytest.fixture(scope="module")
+def blended(brief, sides):
+    """Read-only."""
+    return brief(*sides, method="grcd-mixture")
+
+
+def tensors_of(reference):
+    return [reference.weights, reference.means, *(t for part in reference.parts for t in (part.v, part.B))]
+
+
+def test_a_mixture_is_the_one_that_validation_signals_choose(blended, sides):
+    z_train, z_val = (torch.from_numpy(Normalizer.fit(sides[0], blended.graph).apply(x)) for x in sides)
+    assert isinstance(blended.reference, Mixture)
+    assert len(blended.reference.parts) == 2
+    for found, expected in zip(tensors_of(blended.reference), tensors_of(mixture.select(z_train, z_val)), strict=True):
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("nfe", [1, 4])
+def test_without_a_residual_samples_of_a_mixture_are_its_draws_carried_along_its_flow(blended, nfe):
+    bare, found = without_network(blended, "grcd-mixture"), blended.reference
+    xi, u = Stream(5, "terminal").normal(0, 9 * 6).view(9, 6), Stream(5, "component").uniform(0, 9)
+    cut = float(found.weights[0])
+    assert 0 < int((u < cut).sum()) < 9  # both are drawn
+    x = torch.stack([found.means[k] + found.parts[k].draw(e, 2.0) for k, e in zip((u >= cut).long(), xi, strict=True)])
+    levels = np.linspace(2.0 ** (1 / 3), 0.04 ** (1 / 3), nfe + 1) ** 3
+    for q0, q1 in pairwise(levels.tolist()):
+        x = found.propagate(x, q1, q0, 16 // nfe)
+    assert bare.sample(9, nfe=nfe, seed=5) == pytest.approx(filtered(blended, x.numpy(), 1.0), rel=1e-10)
+
+
+def test_batches_of_a_mixture_draw_what_all_together_would(blended):
+    x = blended.sample(23, seed=1)
+    for batch in (5, 1):
+        assert blended.sample(23, seed=1, batch=batch) == pytest.approx(x, rel=1e-5)
+    assert blended.sample(7, seed=1) == pytest.approx(x[:7], rel=1e-5)
+    assert not np.isin(x, blended.sample(23, seed=2)).any()
+
+
+def test_a_mixture_comes_back_from_its_folder_to_the_bit(blended, tmp_path):
+    blended.save(tmp_path / "run")
+    loaded = grcd.load(tmp_path / "run", device="cpu")
+    for found, expected in zip(tensors_of(loaded.reference), tensors_of(blended.reference), strict=True):
+        assert torch.equal(found, expected)
+    for solver in ("residual-2m", "residual-3m", "heun", "dpm++2m"):
+        samples = (model.sample(6, nfe=3, seed=9, solver=solver) for model in (loaded, blended))
+        assert np.array_equal(*samples)
+
+
+@pytest.mark.parametrize("name", ["weights", "means", "v", "B"])
+def test_a_mixture_that_lost_a_part_is_refused(blended, tmp_path, name):
+    blended.save(tmp_path / "run")
+    edit_tensors(tmp_path / "run", lambda t: t.pop(f"reference.{name}"))
+    with pytest.raises(grcd.InputError, match="do not fit together"):
+        grcd.load(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda t: t | {"reference.weights": t["reference.weights"][:1]},
+        lambda t: t | {"reference.means": t["reference.means"][:, :3]},
+        lambda t: t | {"reference.B": t["reference.B"][:, :3]},
+        lambda t: t | {"reference.B": t["reference.B"][:, :, :3]},
+    ],
+)
+def test_a_mixture_whose_parts_differ_in_size_is_refused(blended, tmp_path, spoil):
+    blended.save(tmp_path / "run")
+    edit_tensors(tmp_path / "run", lambda t: t.update({k: v.contiguous() for k, v in spoil(dict(t)).items()}))
+    with pytest.raises(grcd.InputError, match="do not fit together"):
+        grcd.load(tmp_path / "run")
+
+
+def test_a_model_of_one_reference_does_not_sample_as_one_of_another(blended, fitted):
+    with pytest.raises(grcd.InputError, match="one that is trained alike: grcd-mixture\n"):
+        blended.as_method("grcd")
+    with pytest.raises(grcd.InputError, match="one that is trained alike: grcd, "):
+        fitted.as_method("grcd-mixture")
+
+
+def test_gaps_are_drawn_by_the_spectral_gaussian_when_the_reference_is_a_mixture(brief, sides, monkeypatch):
+    """For the fit of the mixture, in training and in validation, from random numbers of their own."""
+    holes = [np.where(np.random.RandomState(k).random_sample(x.shape) < 0.2, np.nan, x) for k, x in enumerate(sides)]
+    fillers, init = [], training.Signals.__init__
+    monkeypatch.setattr(
+        training.Signals,
+        "__init__",
+        lambda self, x, filler, random: (fillers.append(filler), init(self, x, filler, random))[1],
+    )
+    model = brief(*holes, method="grcd-mixture")
+    graph = model.graph
+    z = [Normalizer.fit(holes[0], graph).apply(x) for x in holes]
+    plain = spectral(ledoit_wolf(z[0]), graph.spectrum)
+    assert len(fillers) == 2
+    for filler in fillers:
+        assert torch.equal(filler.covariance(), plain.covariance())
+    purposes = ("reference gaps", "reference validation gaps")
+    complete = [
+        plain.completed(torch.from_numpy(x), Stream(3, purpose).normal(0, x.size).view(x.shape))
+        for x, purpose in zip(z, purposes, strict=True)
+    ]
+    for found, expected in zip(tensors_of(model.reference), tensors_of(mixture.select(*complete)), strict=True):
+        assert torch.equal(found, expected)
+    assert np.isfinite(model.sample(5)).all()
+    assert model.result["val_reference_alone"] > 0
+
+
 # -- every method ------------------------------------------------------------------------------------------------------
 
 
@@ -477,7 +600,8 @@ def test_methods_with_the_same_network_train_the_same_weights(tiny, quick):
     weights = {}
     for name, method in METHODS.items():
         model = grcd.GRCD(tiny.graph, name, seed=3, device="cpu", **quick).fit(tiny.train, tiny.val)
-        kind = method.process, method.parameterisation  # settings are the same here: given ones win over a method's
+        # Other settings are the same here: given ones win over a method's.
+        kind = method.process, method.parameterisation, method.reference, model.config.backbone
         weights.setdefault(kind, []).append([p.numpy().tobytes() for p in model.network.state_dict().values()])
     assert all(one == group[0] for group in weights.values() for one in group)
     assert len({tuple(group[0]) for group in weights.values()}) == len(weights)
@@ -490,6 +614,7 @@ def test_methods_with_the_same_network_train_the_same_weights(tiny, quick):
         ("edm", "euler-maruyama-heat"),
         ("edm", "heun-paper"),
         ("edm", "exponential-paper"),
+        *(("grcd-mixture", name) for name in ("exponential", "exponential-paper", "euler-maruyama-heat")),
         *(("gad", name) for name, row in SOLVERS.items() if name != "euler-maruyama-heat"),
     ],
 )

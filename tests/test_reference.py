@@ -7,12 +7,15 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
+from scipy.stats import multivariate_normal
 from sklearn.covariance import ledoit_wolf as sklearn_ledoit_wolf
 
 from grcd import normalizer, reference
 from grcd.graph import Graph
 from grcd.process import ConjugateProcess
 from grcd.reference import Gaussian
+from grcd.solvers import exponential_weights
 
 NODES = 7
 levels = st.floats(0.02, 40.0)
@@ -43,6 +46,9 @@ COVARIANCE = ROOT @ ROOT.T / NODES
 
 
 SIGNAL = RNG.standard_normal(NODES)
+H = torch.from_numpy(RNG.standard_normal((3, NODES)))  # linear observations: three at once
+Y = torch.from_numpy(RNG.standard_normal((4, 3)))
+FORCING = [torch.from_numpy(c) for c in RNG.standard_normal((3, 4, NODES))]
 
 
 def gappy_signals(share, rows=40):
@@ -74,7 +80,8 @@ class Contract:
         gaussian, sigma = case
         close(gaussian.covariance(), sigma)
         close(gaussian.covariance(q), sigma + q**2 * np.eye(NODES))
-        close(np.sort(gaussian.variance(q)), np.linalg.eigvalsh(sigma) + q**2)
+        variance = np.repeat(gaussian.variance(q), gaussian.multiplicity.long())
+        close(np.sort(variance), np.linalg.eigvalsh(sigma) + q**2)
 
     @law
     @given(q=levels)
@@ -83,6 +90,28 @@ class Contract:
         score = -np.linalg.solve(sigma + q**2 * np.eye(NODES), NOISE.T.numpy()).T
         close(gaussian.score(NOISE, q), score)
         close(gaussian.eps(NOISE, q), -q * score)
+
+    @law
+    @given(q=st.just(0.0) | levels)
+    def test_the_log_density_is_scipys_and_the_score_its_gradient(self, case, q):
+        gaussian, sigma = case
+        x = NOISE.clone().requires_grad_()
+        log_prob, score = gaussian.scored(x, q)
+        (gradient,) = torch.autograd.grad(gaussian.log_prob(x, q).sum(), x)
+        close(log_prob.detach(), multivariate_normal(np.zeros(NODES), sigma + q**2 * np.eye(NODES)).logpdf(NOISE))
+        close(score.detach(), gradient)
+        assert torch.equal(score, gaussian.score(x, q))
+        assert torch.equal(log_prob, gaussian.log_prob(x, q))
+
+    @law
+    @given(q=st.just(0.0) | levels, gain=st.floats(-2, 2))
+    def test_filtering_is_a_function_of_the_covariance(self, case, q, gain):
+        """Any power of the variances is that power of the matrix; modes that are known already change nothing."""
+        gaussian, sigma = case
+        v, B = np.linalg.eigh(sigma)
+        found = gaussian.filtered(NOISE, gaussian.variance(q) ** gain)
+        close(found, NOISE @ (B * (v + q**2) ** gain) @ B.T)
+        assert torch.equal(gaussian.filtered(NOISE, gaussian.variance(q) ** gain, gaussian.modes(NOISE)), found)
 
     @law
     @given(q=st.just(0.0) | levels)
@@ -121,12 +150,51 @@ class Contract:
             x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         close(gaussian.propagate(NOISE, q1, q0), x, rtol=1e-9, atol=1e-10)
 
+    @pytest.mark.parametrize("count", [0, 1, 2, 3])
+    @pytest.mark.parametrize(("q0", "q1"), [(2.0, 0.05), (0.3, 2.0)])
+    def test_carrying_solves_the_flow_with_a_polynomial_added(self, case, q0, q1, count):
+        gaussian, sigma = case
+        forcing, v = FORCING[:count], np.linalg.eigh(sigma)
+
+        def velocity(q, flat):
+            x = flat.reshape(4, NODES)
+            eps = q * (x @ v[1] / (v[0] + q**2)) @ v[1].T
+            return (eps + sum(c.numpy() * (q - q0) ** j for j, c in enumerate(forcing))).ravel()
+
+        end = solve_ivp(velocity, (q0, q1), NOISE.numpy().ravel(), method="DOP853", rtol=1e-13, atol=1e-13)
+        found = gaussian.carry(NOISE, q1, q0, forcing)
+        close(found, end.y[:, -1].reshape(4, NODES), rtol=1e-10, atol=1e-10)  # the error of the integrator
+        if not count:
+            assert torch.equal(found, gaussian.propagate(NOISE, q1, q0))
+
+    @law
+    @given(q0=levels, q1=levels, q2=levels)
+    def test_carrying_composes(self, case, q0, q1, q2):
+        """A line about ``q0`` is the same line about ``q1``."""
+        gaussian, _ = case
+        a, b, _ = FORCING
+        there = gaussian.carry(NOISE, q1, q0, [a, b])
+        whole = gaussian.carry(NOISE, q2, q0, [a, b])
+        scale = 1e-11 * (1 + max(q0, q1, q2) ** 2) * (1 + float(gaussian.phi(q2, q1).max()))
+        close(gaussian.carry(there, q2, q1, [a + (q1 - q0) * b, b]), whole, atol=scale)
+
+    @law
+    @given(q0=st.floats(0.05, 40), ratio=st.floats(0.005, 0.95))
+    def test_moments_are_the_closed_form_weights(self, case, q0, ratio):
+        """Down to a two-hundredth of a level, and up again. ``w1`` is a difference: small steps round it more."""
+        gaussian, _ = case
+        for a, b in ((q0, q0 * ratio), (q0 * ratio, q0)):
+            w0, w1 = exponential_weights(gaussian.v, a, b)
+            M0, M1 = gaussian.moments(b, a, 2)
+            close(M0, w0 + w1, rtol=1e-12, atol=0)
+            close(M1, w1 * (b - a), rtol=1e-12 / (1 - ratio), atol=0)
+
     @law
     @given(seed=st.integers(0, 2**32 - 1), q=levels)
     def test_eigenvector_signs_do_not_matter(self, case, seed, q):
         gaussian, _ = case
-        signs = torch.from_numpy(np.random.default_rng(seed).choice([-1.0, 1.0], NODES))
-        flipped = Gaussian(gaussian.v, gaussian.B * signs)
+        signs = torch.from_numpy(np.random.default_rng(seed).choice([-1.0, 1.0], gaussian.B.shape[1]))
+        flipped = type(gaussian)(gaussian.v, gaussian.B * signs)
         for one, other in zip(self.everything(gaussian, NOISE, q), self.everything(flipped, NOISE, q), strict=True):
             close(one, other)
 
@@ -181,11 +249,58 @@ class Contract:
         for k in range(len(x)):
             close(gaussian.completed(x[[k]], noise[[k]]), gaussian.completed(x, noise)[[k]])
 
+    @pytest.mark.parametrize("q", [0.0, 0.5])
+    @pytest.mark.parametrize("noise", [(0.1, 2.0, 0.5), (0.0, 2.0, 0.0), (0.0, 0.0, 0.0)])
+    def test_conditioning_is_that_of_the_joint_gaussian(self, case, q, noise):
+        gaussian, sigma = case
+        sigma, A, y = sigma + q**2 * np.eye(NODES), H.numpy(), Y.numpy()
+        joint = A @ sigma @ A.T + np.diag(noise)
+        gain = np.linalg.solve(joint, A @ sigma).T
+        found = gaussian.conditioned(H, Y, torch.tensor(noise, dtype=torch.float64), q)
+        close(found.mean, y @ gain.T)
+        close(found.covariance, sigma - gain @ A @ sigma)
+        close(found.log_evidence, multivariate_normal(np.zeros(3), joint).logpdf(y))
+
+    @pytest.mark.parametrize("noise", [(0.1, 2.0, 0.5), (0.0, 2.0, 0.0)])
+    def test_draws_given_observations_have_the_covariance_that_is_left(self, case, noise):
+        """The affine map itself: no noise gives the mean, noise enters by a root of the covariance."""
+        gaussian, _ = case
+        found = gaussian.conditioned(H, Y[:1].expand(NODES + 1, 3), torch.tensor(noise, dtype=torch.float64))
+        drawn = found.draw(torch.cat([torch.zeros(1, NODES), torch.eye(NODES)]).double())
+        close(drawn[0], found.mean[0])
+        root = drawn[1:] - drawn[0]
+        close(root.T @ root, found.covariance)
+
+    def test_what_is_observed_without_noise_comes_back_in_every_draw(self, case):
+        gaussian, _ = case
+        rows = torch.tensor([1, 4, 6])
+        pick = torch.eye(NODES, dtype=torch.float64)[rows]
+        for A, noise in ((H, (0.0, 0.0, 0.0)), (H, (0.0, 1.0, 0.0)), (pick, (0.0, 0.0, 0.0))):
+            exact = [k for k in range(3) if noise[k] == 0]
+            drawn = gaussian.conditioned(A, Y, torch.tensor(noise, dtype=torch.float64)).draw(NOISE)
+            close((drawn @ A.T)[:, exact], Y[:, exact], rtol=0, atol=1e-9)
+        everything = gaussian.conditioned(torch.eye(NODES).double(), NOISE, torch.zeros(NODES).double())
+        close(everything.mean, NOISE)
+        close(everything.covariance, np.zeros((NODES, NODES)))
+        close(everything.log_evidence, gaussian.log_prob(NOISE))
+
+    @law
+    @given(q=levels, snr=st.floats(1e-4, 100))
+    def test_ratios_of_energy_are_those_of_the_whole_covariance(self, case, q, snr):
+        """``tr Sigma^2 / tr Sigma / q^2``, whichever way directions are grouped."""
+        gaussian, sigma = case
+        whole = reference.full(sigma)
+        energy = np.trace(sigma @ sigma) / np.trace(sigma)
+        close(gaussian.energy_snr(q), energy / q**2, rtol=1e-12, atol=0)
+        close(gaussian.energy_snr(q), whole.energy_snr(q), rtol=1e-12, atol=0)
+        close(gaussian.q_for_snr(snr), whole.q_for_snr(snr), rtol=1e-12, atol=0)
+
     @staticmethod
     def everything(gaussian, x, q):
         holes = torch.where(x > 0.5, math.nan, x)  # travels with the order of nodes
         made = gaussian.draw(x, q), gaussian.score(x, q), gaussian.eps(x, q), gaussian.propagate(x, 0.3, q)
-        return *made, gaussian.completed(holes, x)
+        log_prob = gaussian.log_prob(x, q)[:, None].expand_as(x)  # the same at all nodes
+        return *made, log_prob, gaussian.completed(holes, x)
 
 
 class TestSpectral(Contract):
@@ -221,6 +336,17 @@ class TestDiagonal(Contract):
 
     def dense(self, covariance, graph):
         return np.diag(np.diag(covariance))
+
+
+class TestLowRank(Contract):
+    def fit(self, covariance, graph):
+        return reference.low_rank(covariance, 3)
+
+    def dense(self, covariance, graph):
+        """Three principal directions as they are, and the mean of the other four variances in all others."""
+        v, B = np.linalg.eigh(covariance)
+        leading = sum(v[i] * np.outer(B[:, i], B[:, i]) for i in (4, 5, 6))
+        return leading + v[:4].mean() * (np.eye(NODES) - B[:, 4:] @ B[:, 4:].T)
 
 
 class TestGmrf(Contract):
@@ -337,6 +463,25 @@ def test_spectral_variances_are_the_diagonal_in_the_graph_fourier_basis():
     close(reference.spectral(COVARIANCE, spectrum).v, v, rtol=1e-12)
 
 
+def test_a_low_rank_reference_keeps_the_trace_and_of_full_rank_is_the_covariance():
+    for rank in range(NODES + 1):
+        member = reference.low_rank(COVARIANCE, rank)
+        close(torch.trace(member.covariance()), np.trace(COVARIANCE))
+        assert int(member.multiplicity.sum()) == NODES
+        assert (member.multiplicity[:-1] == 1).all()
+    close(reference.low_rank(COVARIANCE, NODES).covariance(), COVARIANCE)
+    close(reference.low_rank(COVARIANCE, NODES - 1).covariance(), COVARIANCE)
+    close(reference.low_rank(COVARIANCE, 0).covariance(), np.trace(COVARIANCE) / NODES * np.eye(NODES))
+
+
+def test_what_a_low_rank_reference_leaves_over_is_not_lost_beside_its_modes():
+    """Variances nine orders apart: the energy left of a large signal is not taken as a difference of squares."""
+    v, B = torch.tensor([1.0, 1e-9], dtype=torch.float64), torch.eye(2, dtype=torch.float64)[:, :1]
+    x = torch.tensor([[1e3, 1e-4]], dtype=torch.float64)
+    expected = -(1e6 + 1e-8 / 1e-9 + math.log(1e-9) + 2 * math.log(2 * math.pi)) / 2
+    close(reference.LowRank(v, B).log_prob(x), [expected], rtol=1e-14, atol=0)
+
+
 @many
 @given(v=st.lists(st.floats(1e-6, 100), min_size=1, max_size=8), q=levels, snr=st.floats(1e-4, 100))
 def test_energy_weighted_snr_and_the_level_that_reaches_it(v, q, snr):
@@ -386,3 +531,13 @@ def test_as_noise_grows_every_reference_becomes_the_gmrf_in_graph_coordinates():
     for member in members:
         marginal = process.to_graph(process.to_graph(member.covariance(1e8), 1e8).T, 1e8)
         close(marginal, field.covariance())
+
+
+@pytest.mark.parametrize("v", [np.ones(NODES), np.array([1e3, 1.0, 0.5, 0.1, 1e-3, 1e-5, 1e-6])])
+def test_what_was_observed_without_noise_is_drawn_as_it_was(v):
+    B = np.linalg.qr(RNG.standard_normal((NODES, NODES)))[0]
+    gaussian, noise = reference.full((B * v) @ B.T), NOISE
+    for H in (np.eye(NODES), B[:, :1].T.copy()):  # every node; the leading mode alone
+        y = NOISE.numpy() @ H.T
+        found = gaussian.conditioned(*(torch.from_numpy(a) for a in (H, y, np.zeros(len(H)))))
+        close(found.draw(noise) @ H.T, y, rtol=1e-9, atol=1e-9 * np.sqrt(v.max()))

@@ -10,16 +10,22 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixtures import GraphCoordinates, normal, random_graph, random_mixture, random_process
-from scipy.integrate import quad
+from scipy.integrate import quad, solve_ivp
 
 from grcd import reference, solvers
 from grcd.errors import InputError
+from grcd.mixture import Mixture
 from grcd.process import HeatProcess
 
 MIXTURE = random_mixture()
 PROCESS = random_process(kappa=2.0, sigma=0.8)  # sigma other than 1, so that it cannot be forgotten unnoticed
 SPECTRAL = reference.spectral(MIXTURE.covariance(), random_graph().spectrum)
 FULL = reference.full(MIXTURE.covariance())
+LOW_RANK = reference.low_rank(MIXTURE.covariance(), 2)
+TWO = random_mixture(components=2, seed=7)  # another one than the data's: there is a residual
+BLEND = Mixture(TWO.w, TWO.m, (reference.full(TWO.C[0].numpy()), reference.low_rank(TWO.C[1].numpy(), 3)))
+REFERENCES = {"spectral": SPECTRAL, "low-rank": LOW_RANK, "mixture": BLEND}
+RESIDUAL = {"residual-2m": 2, "residual-3m": 3}  # evaluations that a step looks back on
 Q0, Q1 = PROCESS.q_max, PROCESS.q_min
 X = 2 * normal(3, 5, seed=1)
 PARTS = {"process": PROCESS, "reference": SPECTRAL}
@@ -32,8 +38,8 @@ def needs(name):
     return {need: PARTS[need] for need in solvers.SOLVERS[name].needs}
 
 
-def power_grid(K, rho=3.0):  # eq. grid
-    return [(Q0 ** (1 / rho) + j / K * (Q1 ** (1 / rho) - Q0 ** (1 / rho))) ** rho for j in range(K + 1)]
+def power_grid(K, rho=3.0, first=0):  # eq. grid; a negative first level is above it
+    return [(Q0 ** (1 / rho) + j / K * (Q1 ** (1 / rho) - Q0 ** (1 / rho))) ** rho for j in range(first, K + 1)]
 
 
 def measured_order(error_of, steps=(32, 64, 128, 256)):
@@ -85,6 +91,31 @@ def test_dpm_3m_is_of_third_order_from_exact_starting_values(solution):
     assert abs(measured_order(error, (32, 64, 128)) - 3) < 0.15
 
 
+@pytest.mark.parametrize("name", RESIDUAL)
+def test_residual_multistep_has_the_order_of_the_table_with_other_references_too(name, solution):
+    row = solvers.SOLVERS[name]
+    for other in (LOW_RANK, BLEND):
+
+        def error(K, other=other):
+            return float((row.function(MIXTURE.eps_hat, power_grid(K), X, other) - solution).norm())
+
+        assert abs(measured_order(error) - row.order) < 0.15
+
+
+@pytest.mark.parametrize(("name", "order"), RESIDUAL.items())
+@pytest.mark.parametrize("other", REFERENCES.values(), ids=REFERENCES)
+def test_residual_multistep_has_its_full_order_from_exact_starting_values(name, order, other, solution):
+    def error(K):
+        levels, history = power_grid(K, first=1 - order), []
+        for q in levels[: order - 1]:
+            x = MIXTURE.solution(X, Q0, q)
+            history.append((q, MIXTURE.eps_hat(x, q) - other.eps(x, q)))
+        found = solvers.SOLVERS[name].function(MIXTURE.eps_hat, power_grid(K), X, other, history=history)
+        return float((found - solution).norm())
+
+    assert abs(measured_order(error) - order) < 0.15
+
+
 # -- exactness in the reference, and the closed-form weights -------------------------------------------------------
 
 
@@ -99,6 +130,66 @@ def test_exponential_solvers_are_exact_where_the_reference_is_the_whole_score(na
     v, B = np.linalg.eigh(gaussian.covariance().numpy())  # the propagator from the covariance alone
     exact = X.numpy() @ (B * np.sqrt((v + Q1**2) / (v + Q0**2))) @ B.T
     np.testing.assert_allclose(x.numpy(), exact, rtol=ROUNDING, atol=ROUNDING * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("K", [1, 2, 3, 7])
+@pytest.mark.parametrize("gaussian", [SPECTRAL, FULL, LOW_RANK], ids=["spectral", "full", "low-rank"])
+@pytest.mark.parametrize("name", RESIDUAL)
+def test_residual_multistep_is_exact_where_the_reference_is_the_whole_score(name, gaussian, K):
+    x = solvers.SOLVERS[name].function(gaussian.eps, power_grid(K), X, gaussian)
+    v, B = np.linalg.eigh(gaussian.covariance().numpy())
+    exact = X.numpy() @ (B * np.sqrt((v + Q1**2) / (v + Q0**2))) @ B.T
+    np.testing.assert_allclose(x.numpy(), exact, rtol=ROUNDING, atol=ROUNDING * np.abs(exact).max())
+
+
+@pytest.mark.parametrize(("K", "sub"), [(1, 16), (3, 6), (7, 3), (8, 2), (16, 1), (20, 1)])
+@pytest.mark.parametrize("name", RESIDUAL)
+def test_without_a_residual_a_mixture_is_carried_along_its_own_flow(name, K, sub):
+    """In at least sixteen sub-steps over the grid, and one a step."""
+    x = X
+    for q0, q1 in pairwise(power_grid(K)):
+        x = BLEND.propagate(x, q1, q0, sub)
+    found = solvers.SOLVERS[name].function(BLEND.eps, power_grid(K), X, BLEND)
+    torch.testing.assert_close(found, x, rtol=ROUNDING, atol=ROUNDING)
+
+
+@settings(deadline=None, max_examples=25)
+@given(ratios=st.lists(st.floats(0.3, 0.9), min_size=3, max_size=6), seed=st.integers(0, 2**32 - 1))
+def test_residual_multistep_is_exact_for_residuals_that_are_polynomials_in_the_level(ratios, seed):
+    """Of degree 1 (2M) and 2 (3M), the same wherever the state is: then the first levels are all it has to know."""
+    levels, c = np.cumprod([3.0, *ratios]).tolist(), normal(3, 3, 5, seed=seed)
+    for name, order in RESIDUAL.items():
+
+        def f(q, order=order):
+            return sum(c[j] * q**j for j in range(order))
+
+        known = order - 1
+        q0, q1 = levels[known], levels[-1]
+        about = [f(q0), c[1] + (2 * q0 * c[2] if order == 3 else 0.0), c[2]][:order]  # Taylor's coefficients at q0
+        history = [(q, f(q)) for q in levels[:known]]
+        found = solvers.SOLVERS[name].function(
+            lambda x, q, f=f: FULL.eps(x, q) + f(q), levels[known:], X, FULL, history=history
+        )
+        torch.testing.assert_close(found, FULL.carry(X, q1, q0, about), rtol=1e-11, atol=1e-11)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    levels=st.lists(st.floats(0.05, 3), min_size=1, max_size=3, unique_by=lambda q: round(q, 1)),
+    q=st.floats(0.05, 3),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_the_polynomial_through_past_residuals_is_the_one_of_their_number(levels, q, seed):
+    c = normal(3, 4, seed=seed)
+
+    def f(q):
+        return sum(c[j] * q**j for j in range(len(levels)))
+
+    found = solvers._polynomial([(level, f(level)) for level in levels])
+    assert len(found) == len(levels)
+    value = sum(a * (q - levels[-1]) ** j for j, a in enumerate(found))
+    near = min([abs(a - b) for a in levels for b in levels if a != b], default=1.0)  # differences divided by this
+    torch.testing.assert_close(value, f(q), rtol=0, atol=1e-12 / near**2)
 
 
 def defining_integrals(v, q0, q1):
@@ -226,6 +317,31 @@ def test_dpm_multistep_equals_the_printed_updates_on_any_grid(ratios, known):
         naive = dpm_naive(order, levels[known:], X, history)
         # phi_3 in the printed form loses 1/h^2 digits, up to two of them here, and extrapolation a few more
         torch.testing.assert_close(x, naive, rtol=1e-11, atol=1e-11)
+
+
+def residual_naive(order, grid, x, other):
+    """Every step with Lagrange's polynomial through the last residuals, integrated by eighth-order Runge-Kutta."""
+    levels, past = [], []
+    for q0, q1 in pairwise(grid):
+        levels, past = [*levels, q0][-order:], [*past, MIXTURE.eps_hat(x, q0) - other.eps(x, q0)][-order:]
+
+        def velocity(q, flat, levels=levels, past=past):
+            total = other.eps(torch.from_numpy(flat.reshape(X.shape)), float(q))
+            for a, f in zip(levels, past, strict=True):
+                total = total + f * math.prod((q - b) / (a - b) for b in levels if b != a)
+            return total.numpy().ravel()
+
+        end = solve_ivp(velocity, (q0, q1), x.numpy().ravel(), method="DOP853", rtol=1e-12, atol=1e-12)
+        x = torch.from_numpy(end.y[:, -1].reshape(x.shape))
+    return x
+
+
+@pytest.mark.parametrize("other", REFERENCES.values(), ids=REFERENCES)
+@pytest.mark.parametrize(("name", "order"), RESIDUAL.items())
+def test_residual_multistep_equals_its_equations(name, order, other, monkeypatch):
+    monkeypatch.setattr(solvers, "SUBSTEPS", 2000)  # a mixture's own flow to the accuracy of the oracle
+    found = solvers.solve(name, MIXTURE.eps_hat, X, 5, PROCESS, other)
+    torch.testing.assert_close(found, residual_naive(order, power_grid(5), X, other), rtol=1e-9, atol=1e-9)
 
 
 # -- budgets, borders, batches -------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from . import methods
 from .errors import InputError, unknown
 from .stopping import RULES
 
+BACKBONES = ("gnn", "node")  # DenoiserGNN, the paper's; NodeNet, which knows its nodes
+
 
 @dataclass(frozen=True)
 class Config:
@@ -24,6 +26,7 @@ class Config:
     t_max: float = 1.0
     eps_ref: float = 1e-6
     # backbone
+    backbone: str = "gnn"
     width: int = 128
     blocks: int = 3
     taps: int = 5
@@ -55,8 +58,10 @@ class Config:
         methods.find(self.method)
         if self.stopping not in RULES:
             raise unknown("stopping rule", self.stopping, RULES)
+        if self.backbone not in BACKBONES:
+            raise unknown("backbone", self.backbone, BACKBONES)
         for key, value in asdict(self).items():
-            if key in ("method", "stopping", "seed", "weight_decay"):
+            if key in ("method", "stopping", "backbone", "seed", "weight_decay"):
                 continue
             if not value > 0:
                 raise InputError(f"{key} = {value}", "a value above zero", f"leave {key} at its default or raise it")

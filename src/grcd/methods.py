@@ -29,12 +29,14 @@ class Method:
     process: str = "conjugate"  # "conjugate", "ve" or "heat"
     levels: tuple[float, float] = VE_RANGE  # smallest and largest noise of a "ve" process
 
-    settings: tuple[tuple[str, float], ...] = ()  # of training, where they are not the common ones
+    reference: str = "spectral"  # or "mixture"
+    settings: tuple[tuple[str, float | str], ...] = ()  # of training, where they are not the common ones
 
     @property
     def network(self) -> tuple[str, ...]:
         """What training depends on."""
-        return self.process, self.parameterisation, *(f"{key}{value}" for key, value in self.settings)
+        reference = () if self.reference == "spectral" else (self.reference,)
+        return self.process, self.parameterisation, *reference, *(f"{key}{value}" for key, value in self.settings)
 
 
 def _ve(parameterisation: str, about: str, levels: tuple[float, float] = VE_RANGE) -> Method:
@@ -49,6 +51,18 @@ METHODS: dict[str, Method] = {
     "grcd-rho3": Method("residual", "fitted", "exponential-paper", 3, "the paper's GRCD"),
     "grcd-rho1": Method("residual", "fitted", "exponential-paper", 1, "the paper's GRCD on the uniform grid"),
     "grcd-epsilon-heun": Method("epsilon", "fitted", "heun-paper", 1, "GRCD without residual score"),
+    "grcd-mixture": Method(
+        "residual", "fitted", "residual-2m", 3, "residual to a Gaussian mixture (beyond the paper)", reference="mixture"
+    ),
+    "grcd-node": Method(
+        "residual",
+        "fitted",
+        "residual-2m",
+        3,
+        "the same with a network that knows its nodes",
+        reference="mixture",
+        settings=(("backbone", "node"),),
+    ),
     "edm": _ve("preconditioned", "EDM: isotropic noise, published preconditioning", EDM_RANGE),
     "gad": _GAD,
     "wsd-scalar": Method("whitened-scalar", "scalar", "euler-maruyama", 1, "whitened score, scalar variance"),

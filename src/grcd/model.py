@@ -10,16 +10,18 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from . import device as devices
-from . import methods, process, score, solvers
+from . import methods, mixture, process, score, solvers
 from .backbone import DenoiserGNN
 from .config import Config
 from .data.dataset import fingerprint
 from .data.splits import evenly
 from .errors import InputError, unknown
 from .graph import Graph
+from .mixture import Mixture
+from .nodenet import NodeNet
 from .normalizer import Normalizer, blocks, check_signals
 from .progress import bar
 from .reference import Gaussian, ledoit_wolf, scalar, spectral
@@ -28,6 +30,8 @@ from .streams import Stream
 from .training import VALIDATION_MOST, timed, train
 
 BATCH_ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 25}  # activations (signals x nodes x width) sampled at a time
+NETWORKS = {"gnn": DenoiserGNN, "node": NodeNet}
+Reference = Gaussian | Mixture
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -44,8 +48,8 @@ class GRCD:
         self.device = devices.find(device)
         self.process = process.make(self.method.process, self.graph.spectrum, c, self.method.levels).to(self.device)
         self.normalizer: Normalizer | None = None
-        self.reference: Gaussian | None = None
-        self.network: DenoiserGNN | None = None
+        self.reference: Reference | None = None
+        self.network: nn.Module | None = None
         self.result: dict = {}  # how training went
         self._facts: dict = {}  # what a run folder says of it
         self._asked: tuple = ()  # what was sampled last
@@ -79,7 +83,7 @@ class GRCD:
         validating, _ = _observed(x_val, "validation signals")
         validating = validating[evenly(len(validating), VALIDATION_MOST)]
         z_train, z_val = normalizer.apply(x_train, used), normalizer.apply(x_val, validating)
-        reference = self._reference(z_train)
+        reference = self._reference(z_train, z_val)
         outcome = self._trained(reference, z_train, z_val, folder)
         self._asked = ()
         self.normalizer, self.reference, self._facts = normalizer, reference, facts
@@ -99,30 +103,44 @@ class GRCD:
     def _trained(self, reference: Gaussian, z_train: np.ndarray, z_val: np.ndarray, folder: Run | None):
         hooks = {} if folder is None else {"log": folder.log, "resume": folder.resume}
         on_device = (torch.from_numpy(z).to(self.device) for z in (z_train, z_val))
+        filler = self._spectral(z_train) if isinstance(reference, Mixture) else reference
         with devices.arithmetic("high"):
-            return train(self._score(reference), reference, self._network(), *on_device, self.config, **hooks)
+            return train(
+                self._score(reference), reference, self._network(), *on_device, self.config, filler=filler, **hooks
+            )
 
-    def _reference(self, z: np.ndarray) -> Gaussian:
-        """The paper's reference, fitted to z-scored training signals; in the very basis of the process."""
+    def _reference(self, z_train: np.ndarray, z_val: np.ndarray) -> Reference:
+        """What the method starts from, fitted to z-scored training signals; a mixture needs validation ones too."""
+        found = self._spectral(z_train)
+        if self.method.reference == "spectral":
+            return found
+        complete = (
+            _completed(found, torch.from_numpy(z).to(self.device), self.config.seed, purpose)
+            for z, purpose in ((z_train, "reference gaps"), (z_val, "reference validation gaps"))
+        )
+        return mixture.select(*complete)
+
+    def _spectral(self, z: np.ndarray) -> Gaussian:
+        """The paper's reference, in the very basis of the process."""
         v = spectral(ledoit_wolf(z, self.config.eps_ref), self.graph.spectrum).v
         return Gaussian(v.to(self.device), self.process.U)
 
-    def _score(self, reference: Gaussian) -> score.Epsilon:
+    def _score(self, reference: Reference) -> score.Epsilon:
         return score.make(self.method.parameterisation, self.process, reference)
 
-    def _network(self) -> DenoiserGNN:
+    def _network(self) -> nn.Module:
         c = self.config
         with torch.random.fork_rng(devices=[]):  # initial weights depend on the seed alone, and nothing on them
             torch.default_generator.manual_seed(c.seed)
-            return DenoiserGNN(self.graph.spectrum, c.width, c.blocks, c.taps, c.time_dim).to(self.device)
+            return NETWORKS[c.backbone](self.graph.spectrum, c.width, c.blocks, c.taps, c.time_dim).to(self.device)
 
     def seconds_per_update(self, train) -> float:
         """How long an update takes here, on signals like these: measured on a few."""
         x = check_signals(train, self.graph, "training signals", gaps=True)
         z = Normalizer.fit(x, self.graph).apply(x, evenly(len(x), 1000))
-        reference, on_device = self._reference(z), torch.from_numpy(z).to(self.device)
+        reference, on_device = self._reference(z, z), torch.from_numpy(z).to(self.device)
         with devices.arithmetic("high"):
-            return timed(self._score(reference), reference, self._network(), on_device, self.config)
+            return timed(self._score(reference), self._spectral(z), self._network(), on_device, self.config)
 
     @property
     def unit(self) -> str:
@@ -158,7 +176,8 @@ class GRCD:
         with devices.arithmetic(), torch.inference_mode(), bar("sampling", n) as advance:
             noise = Stream(seed, "terminal", self.device).normal(0, n * len(self.graph)).view(n, -1)
             for part in noise.split(batch):
-                parts.append(self._sampler(part, precision, choices, (seed, done), again)(part))
+                start = self._terminal(part, levels[0], (seed, done))
+                parts.append(self._sampler(start, precision, choices, (seed, done), again)(start))
                 done += len(part)
                 advance(done, "")
             return self.normalizer.undo(torch.cat(parts).cpu().numpy())
@@ -203,22 +222,22 @@ class GRCD:
         return timed
 
     def _sampler(
-        self, noise: Tensor, precision: str, choices: tuple, place: tuple[int, int], again: bool
+        self, x_max: Tensor, precision: str, choices: tuple, place: tuple[int, int], again: bool
     ) -> Callable[[Tensor], Tensor]:
-        """From terminal noise to z-scored signals; on CUDA, what is asked for again is a captured graph."""
+        """From a terminal draw to z-scored signals; on CUDA, what is asked for again is a captured graph."""
         stochastic = solvers.find(choices[0]).stochastic
         if self.device.type != "cuda" or stochastic or not again:
             network = self._cast(precision)
-            steps = _noise(*place, noise) if stochastic else None
-            return lambda noise: self._generated(network, noise, *choices, steps)
-        if len(noise) not in self._replays:
-            network, source, sink = self._cast(precision), torch.empty_like(noise), torch.empty_like(noise)
+            steps = _noise(*place, x_max) if stochastic else None
+            return lambda x_max: self._generated(network, x_max, *choices, steps)
+        if len(x_max) not in self._replays:
+            network, source, sink = self._cast(precision), x_max.clone(), torch.empty_like(x_max)
             replay = devices.captured(lambda: sink.copy_(self._generated(network, source, *choices)))
-            self._replays[len(noise)] = (source, sink, replay)
-        source, sink, replay = self._replays[len(noise)]
+            self._replays[len(x_max)] = (source, sink, replay)
+        source, sink, replay = self._replays[len(x_max)]
 
-        def sampled(noise: Tensor) -> Tensor:
-            source.copy_(noise)
+        def sampled(x_max: Tensor) -> Tensor:
+            source.copy_(x_max)
             replay()
             return sink.clone()
 
@@ -232,25 +251,28 @@ class GRCD:
         return again
 
     def _generated(
-        self, network, noise: Tensor, solver: str, nfe: int, levels: tuple[float, ...], steps: Callable | None = None
+        self, network, x_max: Tensor, solver: str, nfe: int, levels: tuple[float, ...], steps: Callable | None = None
     ) -> Tensor:
-        """Terminal draw, reverse process, and back to graph coordinates (section 3)."""
+        """The reverse process, and back to graph coordinates (section 3)."""
         score, process = self._score(self.reference), self.process
         known = score.graph_score(network) if self.method.process == "heat" else score.eps_hat(network)
-        x_max = self._terminal(noise, levels[0])
         x = solvers.solve(solver, known, x_max, nfe, process, self.reference, levels, noise=steps)
         return x if self.method.process == "heat" else process.to_graph(x, levels[-1])
 
-    def _terminal(self, noise: Tensor, q: float) -> Tensor:
-        """What the sampler starts from."""
+    def _terminal(self, noise: Tensor, q: float, place: tuple[int, int] = (0, 0)) -> Tensor:
+        """What the sampler starts from; ``place`` are the seed and the number of the first signal."""
         if self.method.terminal == "noise":
             return q * noise
         if self.method.terminal == "stationary":
             return self.process.nodes(self.process.modes(noise) * self.process.variance(q).sqrt())
+        if isinstance(self.reference, Mixture):
+            seed, start = place
+            u = Stream(seed, "component", noise.device).uniform(0, start + len(noise))[start:]
+            return self.reference.draw(noise, q, u)
         terminal = scalar(self.reference) if self.method.terminal == "scalar" else self.reference
         return terminal.draw(noise, q)
 
-    def _cast(self, precision: str) -> DenoiserGNN:
+    def _cast(self, precision: str) -> nn.Module:
         if precision not in PRECISIONS:
             raise unknown("precision", precision, PRECISIONS)
         return self.network if precision == "float32" else copy.deepcopy(self.network).to(PRECISIONS[precision])
@@ -260,10 +282,11 @@ class GRCD:
 
     def _refuse_solver(self, name: str) -> None:
         solver, kind = solvers.find(name), self.method.process
-        if solver.process not in (None, kind) or (kind == "heat" and solver.process is None):
+        wrong = solver.process not in (None, kind) or (kind == "heat" and solver.process is None)
+        if wrong or (solver.gaussian and self.method.reference == "mixture"):
             raise InputError(
                 f"the solver {name!r} for the method {self.config.method!r}",
-                "a solver for its forward process",
+                "a solver for its forward process and reference",
                 f"leave it out: {self.method.solver!r} is the method's own",
             )
 
@@ -301,14 +324,24 @@ class GRCD:
         tensors |= {f"graph.{part}": torch.from_numpy(getattr(W, part)) for part in ("indptr", "indices", "data")}
         if self.graph.coords is not None:
             tensors["graph.coords"] = torch.from_numpy(self.graph.coords)
-        return tensors | {"reference.v": self.reference.v}
+        return tensors | _reference_tensors(self.reference)
+
+    def _restored_reference(self, tensors: dict[str, Tensor]) -> Reference:
+        v = tensors["reference.v"].to(self.device)
+        if self.method.reference == "spectral":
+            return Gaussian(v, self.process.U)
+        weights, means, B = (tensors[f"reference.{key}"].to(self.device) for key in ("weights", "means", "B"))
+        if not v.shape == means.shape == B.shape[:2] == (len(weights), B.shape[2]):
+            raise ValueError("weights, means and covariances of the mixture have different sizes")
+        return Mixture(weights, means, tuple(Gaussian(*each) for each in zip(v, B, strict=True)))
 
     def _restored(self, path: Path, manifest: dict, tensors: dict[str, Tensor]) -> GRCD:
         """Take over what a finished run holds, once it is known to fit together."""
         try:
             normalizer = Normalizer(*(np.array(manifest["normalizer"][part]) for part in ("mean", "std")))
-            v, network = tensors["reference.v"], self._network().requires_grad_(False)
-            if {len(normalizer.mean), len(normalizer.std), len(v)} != {len(self.graph)}:
+            reference, network = self._restored_reference(tensors), self._network().requires_grad_(False)
+            sizes = {len(normalizer.mean), len(normalizer.std), tensors["reference.v"].shape[-1]}
+            if sizes != {len(self.graph)}:
                 raise ValueError("normaliser, reference and graph have different sizes")
             weights = {k.removeprefix("network."): t for k, t in tensors.items() if k.startswith("network.")}
             network.load_state_dict(weights)
@@ -316,9 +349,28 @@ class GRCD:
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise _unfit(path, error) from None
         self._asked = ()
-        self.normalizer, self.reference = normalizer, Gaussian(v.to(self.device), self.process.U)
+        self.normalizer, self.reference = normalizer, reference
         self.network, self.result, self._facts = network.eval(), result, manifest
         return self
+
+
+def _reference_tensors(reference: Reference) -> dict[str, Tensor]:
+    if isinstance(reference, Gaussian):  # in the basis of the graph, which is saved already
+        return {"reference.v": reference.v}
+    v, B = (torch.stack([getattr(part, key) for part in reference.parts]) for key in ("v", "B"))
+    return {
+        "reference.weights": reference.weights,
+        "reference.means": reference.means,
+        "reference.v": v,
+        "reference.B": B,
+    }
+
+
+def _completed(given: Gaussian, z: Tensor, seed: int, purpose: str) -> Tensor:
+    """Signals with their gaps drawn, if they have any."""
+    if not z.isnan().any():
+        return z
+    return given.completed(z, Stream(seed, purpose, z.device).normal(0, z.numel()).view_as(z))
 
 
 def load(path: str | Path, device: str = "auto") -> GRCD:

@@ -10,9 +10,19 @@ whatever ``B`` is (the graph-Fourier basis for the paper's reference, the covari
     draw at level q       (Sigma + q^2 I)^1/2 xi,    xi standard normal per node
 
 The laws that tie them together: ``phi`` composes, ``phi`` solves the flow of the score, and ``phi`` carries a draw at
-``q0`` to a draw at ``q1`` from the same ``xi``. A further reference (low rank, mixture) joins by keeping these laws.
+``q0`` to a draw at ``q1`` from the same ``xi``. A mixture of such references (mixture.py) keeps the laws that it can.
 
 The draw uses the symmetric square root, so that it depends neither on eigenvector signs nor on node order.
+
+**Low rank.** For nodes in the thousands a few principal modes have variances of their own, all other directions share
+one, and a function of the covariance costs two thin products: ``f(Sigma) x = f(rest) x + B (f(v) - f(rest)) B^T x``.
+
+**Forcing.** Samplers add a residual to the reference's flow, known as a polynomial over a step. By variation of
+constants, ``dx~/dq = eps_ref(x~, q) + sum_j c_j (q - q0)^j`` ends at
+
+    x~(q1) = phi(q1, q0) x~(q0) + sum_j M_j c_j,     M_j = int phi(q1, q) (q - q0)^j dq   from q0 to q1
+
+with ``M_j`` per eigenmode by Gauss-Legendre in ``log q``, where the integrand is smooth: exact to rounding.
 
 **Conditioning.** Where a signal is observed at the nodes ``o`` only, its missing entries ``m`` are drawn by correcting
 a plain draw ``z`` (Matheron), with ``Lambda = Sigma^-1 = B diag(1/v) B^T``:
@@ -38,6 +48,8 @@ With nothing missing all ``n_ij`` are ``n``, and this is Ledoit and Wolf's estim
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +60,7 @@ from .graph import Spectrum
 from .normalizer import observed_mean, parts
 
 EPS_REF = 1e-6  # the paper's numerical shift
+QUADRATURE = 32  # nodes of the forcing's integrals
 SYSTEMS = 1 << 26  # bytes of the linear systems solved together; indices, masks and factors take up to thrice as much
 
 
@@ -59,7 +72,7 @@ class Gaussian:
     B: Tensor  # (nodes, modes) orthonormal
 
     def to(self, device) -> Gaussian:
-        return Gaussian(self.v.to(device), self.B.to(device))
+        return type(self)(self.v.to(device), self.B.to(device))
 
     def modes(self, x: Tensor) -> Tensor:
         return x @ self.B
@@ -67,25 +80,52 @@ class Gaussian:
     def nodes(self, z: Tensor) -> Tensor:
         return z @ self.B.T
 
+    def filtered(self, x: Tensor, gain: Tensor, z: Tensor | None = None) -> Tensor:
+        """A function of the covariance applied to ``x``, by its values on the eigenmodes; ``z`` are the modes of ``x``,
+        if they are known."""
+        return self.nodes((self.modes(x) if z is None else z) * gain)
+
+    @property
+    def multiplicity(self) -> Tensor:  # (modes,)
+        """How many directions share each variance."""
+        return torch.ones_like(self.v)
+
     def variance(self, q) -> Tensor:
         """``v + q^2``: marginal variance per eigenmode, in conjugate coordinates."""
         return self.v + q**2
 
     def covariance(self, q=0.0) -> Tensor:
         """``Sigma + q^2 I``."""
-        return self.nodes(self.variance(q) * self.B)
+        return self.filtered(self._identity(), self.variance(q))
 
     def precision(self, q=0.0) -> Tensor:
         """``(Sigma + q^2 I)^-1``."""
-        return self.nodes(self.B / self.variance(q))
+        return self.filtered(self._identity(), 1 / self.variance(q))
+
+    def _identity(self) -> Tensor:
+        return torch.eye(len(self.B), dtype=self.v.dtype, device=self.v.device)
 
     def score(self, x: Tensor, q) -> Tensor:
         """``-(Sigma + q^2 I)^-1 x~``."""
-        return self.nodes(-self.modes(x) / self.variance(q))
+        return self.filtered(x, -1 / self.variance(q))
 
     def eps(self, x: Tensor, q) -> Tensor:
         """The reference's noise prediction ``-q`` times its score (first term of eq. score)."""
-        return self.nodes(self.modes(x) * (q / self.variance(q)))
+        return self.filtered(x, q / self.variance(q))
+
+    def log_prob(self, x: Tensor, q=0.0) -> Tensor:  # (...)
+        """Log-density of the marginal at level ``q``."""
+        return self.scored(x, q)[0]
+
+    def scored(self, x: Tensor, q) -> tuple[Tensor, Tensor]:  # (...), (..., nodes)
+        """Log-density and score at once, for the price of the score."""
+        variance, z = self.variance(q), self.modes(x)
+        size = (self.multiplicity * variance.log()).sum(-1) + len(self.B) * math.log(2 * math.pi)
+        return -(self._energy(x, variance, z) + size) / 2, self.filtered(x, -1 / variance, z)
+
+    def _energy(self, x: Tensor, variance: Tensor, z: Tensor) -> Tensor:
+        """``x^T (Sigma + q^2 I)^-1 x``."""
+        return (z.square() / variance).sum(-1)
 
     def phi(self, q1, q0) -> Tensor:
         """The exact propagator per eigenmode, from level ``q0`` to ``q1`` (eq. phi)."""
@@ -93,11 +133,40 @@ class Gaussian:
 
     def propagate(self, x: Tensor, q1, q0) -> Tensor:
         """Carry a state along the reference's own probability flow, exactly."""
-        return self.nodes(self.modes(x) * self.phi(q1, q0))
+        return self.filtered(x, self.phi(q1, q0))
+
+    def carry(self, x: Tensor, q1: float, q0: float, forcing: Sequence[Tensor], steps: int = 1) -> Tensor:
+        """The same with ``sum_j forcing_j (q - q0)^j`` added to the flow. Exact, so it needs no sub-``steps``."""
+        x = self.propagate(x, q1, q0)
+        for force, moment in zip(forcing, self.moments(q1, q0, len(forcing)), strict=True):
+            x = x + self.filtered(force, moment)
+        return x
+
+    def moments(self, q1: float, q0: float, count: int) -> list[Tensor]:  # each (modes,)
+        """``M_j`` of the module's docstring for ``j`` below ``count``; in numbers, so nothing is copied to a device."""
+        half, found = math.log(q1 / q0) / 2, [torch.zeros_like(self.v) for _ in range(count)]
+        for place, weight in zip(*(part.tolist() for part in np.polynomial.legendre.leggauss(QUADRATURE)), strict=True):
+            q = q0 * math.exp(half * (1 + place))
+            carried = self.phi(q1, q) * (half * weight * q)
+            found = [moment + carried * (q - q0) ** j for j, moment in enumerate(found)]
+        return found
 
     def draw(self, noise: Tensor, q=0.0) -> Tensor:
         """Turn standard normal ``noise`` (batch, nodes) into draws of the marginal at level ``q``."""
-        return self.nodes(self.modes(noise) * torch.sqrt(self.variance(q)))
+        return self.filtered(noise, torch.sqrt(self.variance(q)))
+
+    def conditioned(self, H: Tensor, y: Tensor, noise: Tensor, q=0.0) -> Conditioned:
+        """Given ``y = H x + noise``, (batch, m) and (m, nodes), with independent noise of these variances (m,).
+
+        ``noise`` zero is allowed where the rows of ``H`` are independent.
+        """
+        across = self.filtered(H, self.variance(q))  # H Sigma
+        root = torch.linalg.cholesky(across @ H.T + torch.diag(noise))
+        half = torch.linalg.solve_triangular(root, across, upper=False)  # (m, nodes)
+        white = torch.linalg.solve_triangular(root, y.T, upper=False).T  # (batch, m)
+        size = 2 * root.diagonal().log().sum() + len(H) * math.log(2 * math.pi)
+        evidence = -(white.square().sum(-1) + size) / 2
+        return Conditioned(white @ half, self.covariance(q) - half.T @ half, evidence, float(self.variance(q).max()))
 
     def completed(self, x: Tensor, noise: Tensor) -> Tensor:  # (batch, nodes) each
         """Missing entries (NaN) drawn given the observed ones of their row, from standard normal ``noise``."""
@@ -123,11 +192,47 @@ class Gaussian:
 
     def energy_snr(self, q) -> float:
         """The energy-weighted average of ``snr``."""
-        return float((self.v / self.v.sum() * self.snr(q)).sum())
+        energy = self.multiplicity * self.v
+        return float((energy / energy.sum() * self.snr(q)).sum())
 
     def q_for_snr(self, snr: float) -> float:
         """The noise level with that energy-weighted SNR; divided by ``t_max`` it is the ``kappa`` to choose."""
-        return float(torch.sqrt((self.v**2).sum() / self.v.sum() / snr))
+        energy = self.multiplicity * self.v
+        return float(torch.sqrt((energy * self.v).sum() / energy.sum() / snr))
+
+
+@dataclass(frozen=True)
+class LowRank(Gaussian):
+    """A few principal modes, and one variance, the last of ``v``, for all directions that ``B`` leaves out."""
+
+    def filtered(self, x: Tensor, gain: Tensor, z: Tensor | None = None) -> Tensor:
+        rest = gain[..., -1:]
+        return x * rest + self.nodes((self.modes(x) if z is None else z) * (gain[..., :-1] - rest))
+
+    @property
+    def multiplicity(self) -> Tensor:
+        nodes, rank = self.B.shape
+        return torch.cat([torch.ones_like(self.v[:-1]), torch.full_like(self.v[-1:], nodes - rank)])
+
+    def _energy(self, x: Tensor, variance: Tensor, z: Tensor) -> Tensor:
+        left = (x - self.nodes(z)).square().sum(-1)  # not |x|^2 - |z|^2, which cancels
+        return (z.square() / variance[..., :-1]).sum(-1) + left / variance[..., -1]
+
+
+@dataclass(frozen=True)
+class Conditioned:
+    """What observations leave of a Gaussian: a mean for each signal, the covariance they share, the log-evidence."""
+
+    mean: Tensor  # (batch, nodes)
+    covariance: Tensor  # (nodes, nodes)
+    log_evidence: Tensor  # (batch,)
+    scale: float  # the largest variance before anything was observed
+
+    def draw(self, noise: Tensor) -> Tensor:  # (batch, nodes)
+        """Directions that were observed without noise have no variance left but rounding, whose root is not small."""
+        v, B = torch.linalg.eigh(self.covariance)
+        v = torch.where(v > 1e-12 * self.scale, v, 0.0)
+        return self.mean + ((noise @ B) * v.sqrt()) @ B.T
 
 
 def _restricted(A: Tensor, keep: Tensor, b: Tensor) -> Tensor:  # (nodes, nodes), (rows, nodes) twice
@@ -190,13 +295,23 @@ def spectral(covariance: np.ndarray, spectrum: Spectrum) -> Gaussian:
 
 def scalar(reference: Gaussian) -> Gaussian:
     """One shared variance, the mean of ``v``: the comparison arm of section 4.2."""
-    return Gaussian(reference.v.mean().expand_as(reference.v), reference.B)
+    mean = (reference.multiplicity * reference.v).sum() / reference.multiplicity.sum()
+    return type(reference)(mean.expand_as(reference.v), reference.B)
 
 
 def full(covariance: np.ndarray) -> Gaussian:
     """The whole covariance, in its own eigenbasis."""
     v, B = np.linalg.eigh(covariance)
     return _gaussian(v, B)
+
+
+def low_rank(covariance: np.ndarray, rank: int) -> LowRank:
+    """The leading principal modes of a covariance; the rest of its trace is spread over all other directions."""
+    nodes = len(covariance)
+    v, B = np.linalg.eigh(covariance)
+    v, B = v[::-1], B[:, ::-1]
+    rest = v[rank:].mean() if rank < nodes else v[-1]
+    return LowRank(torch.from_numpy(np.append(v[:rank], rest)), torch.from_numpy(B[:, :rank].copy()))
 
 
 def diagonal(covariance: np.ndarray) -> Gaussian:

@@ -23,6 +23,11 @@ extrapolated through the last two (2M) or three (3M) evaluations. 3M starts with
 step; the first alone leaves an error of second order, so its global order is 2. From exact starting values
 (``history``) it is 3. (Widespread code for 3M halves the second difference; that term is then wrong at second order.)
 
+**Residual multistep** (ours, one evaluation a step, any reference). The residual ``f = eps_hat - eps_ref`` is
+extrapolated as a polynomial in ``q`` through the last two (2M) or three (3M) evaluations, and the reference carries the
+state under that forcing: a Gaussian in closed form, a mixture by sub-steps that cost no network evaluation. It starts
+with one first-order step, so its global order is 2, and 3 from exact starting values, as for DPM-Solver++.
+
 **EDM's Heun** goes on to zero noise: ``K`` steps over ``K`` levels of the power law and a last one to 0, which is left
 uncorrected, so it spends ``2K - 1`` evaluations, one fewer than an even budget.
 
@@ -48,6 +53,8 @@ from .process import ConjugateProcess, HeatProcess
 from .reference import Gaussian
 
 EpsHat = Callable[[Tensor, float], Tensor]
+History = Sequence[tuple[float, Tensor]]
+SUBSTEPS = 16  # of a mixture's own flow, over the whole grid; at least one a step
 SIMPSON_NODES = 65
 
 
@@ -170,6 +177,16 @@ def dpm3m(
     return _multistep(eps_hat, grid, x_max, 3, history)
 
 
+def residual2m(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, reference, history: History = ()) -> Tensor:
+    """``f`` linear in ``q`` through the last two evaluations. ``history`` are earlier (level, f) pairs, if any."""
+    return _residual_multistep(eps_hat, grid, x_max, reference, 2, history)
+
+
+def residual3m(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, reference, history: History = ()) -> Tensor:
+    """``f`` quadratic in ``q`` through the last three evaluations."""
+    return _residual_multistep(eps_hat, grid, x_max, reference, 3, history)
+
+
 # -- what the solvers share ----------------------------------------------------------------------------------------
 
 
@@ -193,6 +210,29 @@ def _exponential(eps_hat, grid, x_max, reference, weights, correct_last) -> Tens
         predicted = carried + w * f0
         z = carried + w0 * f0 + w1 * f(predicted, q1) if correct else predicted
     return reference.nodes(z)
+
+
+def _residual_multistep(eps_hat, grid, x_max, reference, order, history) -> Tensor:
+    x, past = x_max, list(history)
+    sub = -(-SUBSTEPS // (len(grid) - 1))
+    for q0, q1 in pairwise(float(q) for q in grid):
+        past = [*past, (q0, eps_hat(x, q0) - reference.eps(x, q0))][-order:]
+        x = reference.carry(x, q1, q0, _polynomial(past), sub)
+    return x
+
+
+def _polynomial(past: list[tuple[float, Tensor]]) -> list[Tensor]:
+    """Coefficients in powers of ``q - q0`` of the polynomial through ``past``, whose last level is ``q0``."""
+    (q0, f0), *older = past[::-1]
+    if not older:
+        return [f0]
+    (qa, fa), *oldest = older
+    slope = (f0 - fa) / (q0 - qa)
+    if not oldest:
+        return [f0, slope]
+    ((qb, fb),) = oldest
+    bend = (slope - (fa - fb) / (qa - qb)) / (q0 - qb)
+    return [f0, slope + (q0 - qa) * bend, bend]
 
 
 def _multistep(eps_hat, grid, x_max, order, history) -> Tensor:
@@ -229,6 +269,7 @@ class Solver:
     evaluations: int  # network evaluations a step
     needs: tuple[str, ...] = ()
     process: str | None = None  # the only one it is for
+    gaussian: bool = False  # whether the reference has to be one
     to_zero: bool = False  # a last, uncorrected step to zero noise, as EDM's
 
     @property
@@ -241,13 +282,15 @@ class Solver:
 
 
 SOLVERS: dict[str, Solver] = {
-    "exponential": Solver(exponential, 2, 2, ("reference",)),
-    "exponential-paper": Solver(exponential_paper, 2, 2, ("reference", "process"), "conjugate"),
+    "exponential": Solver(exponential, 2, 2, ("reference",), gaussian=True),
+    "exponential-paper": Solver(exponential_paper, 2, 2, ("reference", "process"), "conjugate", gaussian=True),
     "heun": Solver(heun, 2, 2),
     "heun-paper": Solver(heun_paper, 2, 2, ("process",), "conjugate"),
     "heun-edm": Solver(heun, 2, 2, to_zero=True),
     "euler-maruyama": Solver(euler_maruyama, 1, 1, ("noise",)),
     "euler-maruyama-heat": Solver(euler_maruyama_heat, 1, 1, ("process", "noise"), "heat"),
+    "residual-2m": Solver(residual2m, 2, 1, ("reference",)),
+    "residual-3m": Solver(residual3m, 2, 1, ("reference",)),  # 3 from exact starting values
     "dpm++2m": Solver(dpm2m, 2, 1),
     "dpm++3m": Solver(dpm3m, 2, 1),  # 3 from exact starting values
 }

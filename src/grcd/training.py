@@ -213,14 +213,21 @@ def train(
     x_train: Tensor,  # (samples, nodes) z-scored, float32 or float64, NaN where missing, on the device
     x_val: Tensor,
     config: Config,
+    filler: Gaussian | None = None,
     log: Callable[[State, dict], None] = lambda state, record: None,
     resume: Callable[[State], None] = lambda state: None,
 ) -> Outcome:
-    """Train until validation stops improving. ``log`` is told of every validation, ``resume`` may restore a state."""
-    validation = Validation(score, x_val, config, reference)
+    """Train until validation stops improving. ``log`` is told of every validation, ``resume`` may restore a state.
+
+    Gaps are drawn from ``filler``, a Gaussian; by default the reference.
+    """
+    filler = reference if filler is None else filler
+    validation = Validation(score, x_val, config, filler)
     state = State(network, config, validation.baseline(reference))
-    update = Update(state, score, x_train, config, reference)
+    update = Update(state, score, x_train, config, filler)
     resume(state)
+    if state.update == 0 and getattr(network, "starts_at_zero", False):  # the reference itself is the one to beat
+        state.plateau.observe(validation(state.ema), 0)
     began, every, note = time.monotonic() - state.seconds, config.validate_every, ""
     drawn = draws(config, *x_train.shape, state.update, x_train.device)
     with bar("training", config.max_updates) as advance:

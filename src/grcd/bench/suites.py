@@ -8,6 +8,7 @@ snr           fitted against scalar terminal reference, at kappa 2 and near zero
 controls      the controls without a network, five draws each, and the floor
 cost          how long sampling takes; the quality beside it is that of main and ladder. Nothing else at the same time!
 symmetrizer   METR-LA's directed weights made symmetric by the larger of the two, not by their mean
+beyond        what goes beyond the paper: a mixture as reference, a network that knows its nodes, from one evaluation up
 gad-native    GAD at its authors' numbers of steps, and trained at their size and length
 quick         SBM c = 16, one seed, GRCD and EDM, controls and floor: for two cores
 """
@@ -26,6 +27,7 @@ SETTINGS = ("metr-la", "molene", "sbm-c1", "sbm-c4", "sbm-c16")
 BUDGETS = (4, 6, 8, 12, 16, 32, 64)
 CONTROLS = ("control-diagonal", "control-full", "control-gmrf", "control-spectral", "control-mixture")
 DRAWS = 5
+BEYOND = ("grcd-mixture", "grcd-node")
 RHOS = (1.0, 2.0, 3.0, 5.0, 7.0)
 LADDER = ("clock", "clock+reference", "clock+reference+residual", "clock+reference+residual+exponential")
 NEAR_ZERO = {"metr-la": 32.6356}  # else 32.64: terminal SNR of a hundredth or less
@@ -52,7 +54,7 @@ def beside(settings: Sequence[str]) -> list[Cell]:
 
 
 def _main(settings, seeds) -> list[Cell]:
-    settings, methods = settings or SETTINGS, [name for name in METHODS if name not in (*LADDER, "gad-native")]
+    settings, methods = settings or SETTINGS, [name for name in METHODS if name not in (*LADDER, *BEYOND, "gad-native")]
     return [Cell(*place) for place in product(settings, methods, seeds, BUDGETS)] + beside(settings)
 
 
@@ -111,6 +113,12 @@ def _gad_native(settings, seeds) -> list[Cell]:
     return [Cell(s, name, seed, nfe) for s, (name, nfe), seed in places] + beside(settings)
 
 
+def _beyond(settings, seeds) -> list[Cell]:
+    settings = settings or SETTINGS
+    places = product(settings, ("grcd-rho3", *BEYOND), seeds, (1, 2, *BUDGETS))
+    return [Cell(*place) for place in places] + beside(settings)
+
+
 def _quick(settings, seeds) -> list[Cell]:
     settings = settings or ("sbm-c16",)
     places = product(settings, ("grcd", "grcd-rho3", "edm"), seeds[:1], (4, 8, 16, 64))
@@ -127,5 +135,6 @@ SUITES = {
     "cost": _cost,
     "symmetrizer": _symmetrizer,
     "gad-native": _gad_native,
+    "beyond": _beyond,
     "quick": _quick,
 }

@@ -255,7 +255,8 @@ def evaluate(
 
 
 Suite = Annotated[
-    str, typer.Argument(help="main, ladder, solvers, grid, snr, controls, cost, symmetrizer, gad-native or quick.")
+    str,
+    typer.Argument(help="main, ladder, solvers, grid, snr, controls, cost, symmetrizer, gad-native, beyond or quick."),
 ]
 Settings = Annotated[
     str | None, typer.Option("--settings", help="Which datasets, with commas; by default the suite's.")

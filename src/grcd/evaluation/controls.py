@@ -7,36 +7,18 @@ component more for as long as the Bayesian information criterion on the training
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from .. import reference
 from ..data import Dataset
+from ..mixture import Mixture
 from ..reference import Gaussian
 from ..streams import Stream
 
 MOST_COMPONENTS = 8
 RIDGE = 1e-3  # added to the variances of a component, of z-scored signals
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """``sum_k weight_k N(mean_k, Sigma_k)``."""
-
-    weights: Tensor  # (components,)
-    means: Tensor  # (components, nodes)
-    parts: tuple[Gaussian, ...]
-
-    def draw(self, noise: Tensor, u: Tensor) -> Tensor:  # (batch, nodes), from uniform (batch,)
-        component = torch.searchsorted(self.weights.cumsum(0), u).clamp(max=len(self.parts) - 1)
-        x = torch.empty_like(noise)
-        for k, (mean, part) in enumerate(zip(self.means, self.parts, strict=True)):
-            rows = component == k
-            x[rows] = mean + part.draw(noise[rows])
-        return x
 
 
 def controls(data: Dataset, mixture: bool = False) -> dict[str, Gaussian | Mixture]:
@@ -88,5 +70,5 @@ def draw(
 ) -> np.ndarray:  # (n, nodes), in the data's units
     """Signals from a control. All controls of one seed share their noise."""
     noise = Stream(seed, "control").normal(0, n * len(data.graph)).view(n, -1)
-    which = [Stream(seed, "control component").uniform(0, n)] if isinstance(control, Mixture) else []
+    which = [0.0, Stream(seed, "control component").uniform(0, n)] if isinstance(control, Mixture) else []
     return data.normalizer.undo(control.draw(noise, *which).numpy())

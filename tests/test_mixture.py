@@ -1,0 +1,468 @@
+"""Mixtures as references: with one component a Gaussian, with several their formulas written out; and the fitting."""
+
+import math
+
+import mixtures
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
+from scipy.stats import multivariate_normal, norm
+from sklearn.cluster import KMeans
+
+from grcd import mixture
+from grcd.mixture import Mixture
+from grcd.reference import Gaussian, full, ledoit_wolf, low_rank, spectral
+
+NODES = 5
+SPECTRUM = mixtures.random_graph(NODES).spectrum
+DENSE = mixtures.random_mixture(NODES)  # its covariances are what the parts are fitted to
+levels = st.floats(0.02, 40.0)
+law = settings(max_examples=25, deadline=None)
+X = 2 * mixtures.normal(6, NODES, seed=1)
+Q = torch.tensor([[0.0], [0.1], [0.5], [1.0], [2.0], [30.0]], dtype=torch.float64)
+H, Y = mixtures.normal(2, NODES, seed=2), mixtures.normal(6, 2, seed=3)
+FORCING = list(mixtures.normal(3, 6, NODES, seed=4))
+
+
+def close(actual, expected, rtol=1e-12, atol=1e-12):
+    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=atol)
+
+
+def covariance(k):
+    return DENSE.C[k].numpy()
+
+
+KINDS = {
+    "spectral": spectral(covariance(0), SPECTRUM),
+    "full": full(covariance(1)),
+    "low-rank": low_rank(covariance(2), 2),
+}
+PARTS = tuple(KINDS.values())
+THREE = Mixture(DENSE.w, DENSE.m, PARTS)
+SIGMAS = [part.covariance().numpy() for part in PARTS]  # dense: each kind's own tests say that these are right
+NAIVE = mixtures.Mixture(DENSE.w, DENSE.m, torch.from_numpy(np.array(SIGMAS)))
+LINE = Mixture(  # on one node
+    torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64),
+    torch.tensor([[-1.5], [0.2], [2.0]], dtype=torch.float64),
+    tuple(Gaussian(torch.tensor([v], dtype=torch.float64), torch.ones(1, 1).double()) for v in (0.09, 1.0, 0.25)),
+)
+
+
+def each(q=0.0):
+    """(weight, mean, covariance) of every component at a level."""
+    for w, m, sigma in zip(DENSE.w.numpy(), DENSE.m.numpy(), SIGMAS, strict=True):
+        yield w, m, sigma + q**2 * np.eye(NODES)
+
+
+def density(x, q=0.0):
+    return sum(w * multivariate_normal(m, C).pdf(x) for w, m, C in each(q))
+
+
+# -- one component -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", KINDS.values(), ids=KINDS)
+@law
+@given(q=levels, q1=levels)
+def test_with_one_component_everything_is_the_gaussians_about_its_mean(part, q, q1):
+    m = DENSE.m[0]
+    one = Mixture(torch.ones(1).double(), m[None], (part,))
+    noise = torch.tensor([0.3, 0.0]).double()
+    close(one.log_prob(X, q), part.log_prob(X - m, q))
+    close(one.score(X, q), part.score(X - m, q))
+    close(one.eps(X, q), part.eps(X - m, q))
+    for u in (None, torch.full((6,), 0.7).double()):
+        close(one.draw(X, q, u), m + part.draw(X, q))
+    close(one.propagate(X, q1, q), m + part.propagate(X - m, q1, q))
+    close(one.carry(X, q1, q, FORCING, 3), m + part.carry(X - m, q1, q, FORCING))
+    found, expected = one.conditioned(H, Y, noise, q), part.conditioned(H, Y - m @ H.T, noise, q)
+    close(found.mean, m + expected.mean)
+    close(found.log_evidence, expected.log_evidence)
+    close(found.draw(X, torch.linspace(0, 0.99, 6).double()), m + expected.draw(X))
+    close(found.weights, np.ones((6, 1)))
+
+
+# -- density and score -------------------------------------------------------------------------------------------------
+
+
+@law
+@given(q=st.just(0.0) | levels)
+def test_the_marginal_is_the_mixture_with_inflated_covariances(q):
+    close(THREE.log_prob(X, q), np.log(density(X.numpy(), q)), rtol=1e-10)
+    close(THREE.scored(X, q)[0], THREE.log_prob(X, q))
+    terms = np.array([w * multivariate_normal(m, C).pdf(X.numpy()) for w, m, C in each(q)]).T
+    close(THREE.responsible(X, q), terms / terms.sum(1, keepdims=True), rtol=1e-9)
+
+
+@law
+@given(q=st.just(0.0) | levels)
+def test_the_score_is_the_gradient_of_the_log_density(q):
+    x = X.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(THREE.log_prob(x, q).sum(), x)
+    close(THREE.score(X, q), gradient, rtol=1e-10)
+    close(THREE.eps(X, q), -q * gradient, rtol=1e-10)
+    close(THREE.eps(X, q), NAIVE.eps_hat(X, q), rtol=1e-10)
+
+
+def test_far_from_all_components_the_nearest_one_decides():
+    """Densities underflow there, their logarithms do not."""
+    x = DENSE.m[:1] + 1e3
+    energies = [part.log_prob(x - m) for m, part in zip(DENSE.m, PARTS, strict=True)]
+    k = int(torch.stack(energies).argmax())
+    close(THREE.log_prob(x), energies[k] + DENSE.w[k].log())
+    close(THREE.score(x, 0.0), PARTS[k].score(x - DENSE.m[k], 0.0))
+
+
+def test_a_level_for_every_signal_is_the_same_as_one_signal_at_a_time():
+    u = torch.linspace(0, 0.99, 6).double()
+    for function in (THREE.log_prob, THREE.score, THREE.eps, THREE.responsible):
+        close(function(X, Q), torch.cat([function(X[[k]], float(Q[k])) for k in range(6)]))
+    close(THREE.draw(X, Q, u), torch.cat([THREE.draw(X[[k]], float(Q[k]), u[[k]]) for k in range(6)]))
+
+
+@law
+@given(order=st.permutations(range(NODES)), q=levels)
+def test_listing_the_nodes_in_another_order_lists_the_results_in_that_order(order, q):
+    there = Mixture(THREE.weights, THREE.means[:, order], tuple(type(p)(p.v, p.B[order]) for p in PARTS))
+    u, noise = torch.linspace(0, 0.99, 6).double(), torch.tensor([0.3, 0.0]).double()
+    x = X[:, order]
+    close(there.log_prob(x, q), THREE.log_prob(X, q))
+    close(there.score(x, q), THREE.score(X, q)[:, order])
+    close(there.draw(x, q, u), THREE.draw(X, q, u)[:, order])
+    close(there.propagate(x, 0.3, q), THREE.propagate(X, 0.3, q)[:, order], rtol=1e-10)
+    here, there = THREE.conditioned(H, Y, noise), there.conditioned(H[:, order], Y, noise)
+    close(there.mean, here.mean[:, order], rtol=1e-10)
+    close(there.draw(x, u), here.draw(X, u)[:, order], rtol=1e-10)
+
+
+def test_another_device_gets_all_of_it():
+    moved = THREE.to("meta")
+    tensors = [moved.weights, moved.means, *(t for part in moved.parts for t in (part.v, part.B))]
+    assert {t.device.type for t in tensors} == {"meta"}
+    assert [type(part) for part in moved.parts] == [type(part) for part in PARTS]
+
+
+# -- draws -------------------------------------------------------------------------------------------------------------
+
+BELOW_ONE = 1 - 2.0**-53  # the largest number of Stream.uniform
+UNIFORM = [0.0, math.nextafter(0.25, 0), 0.25, math.nextafter(0.75, 0), 0.75, BELOW_ONE]
+
+
+@pytest.mark.parametrize("q", [0.0, 1.3])
+def test_uniform_numbers_choose_the_component_and_noise_the_rest(q):
+    quarters = Mixture(torch.tensor([0.25, 0.5, 0.25]).double(), THREE.means, PARTS)
+    drawn = quarters.draw(X, q, torch.tensor(UNIFORM, dtype=torch.float64))
+    for row, x, k in zip(drawn, X, (0, 0, 1, 1, 2, 2), strict=True):
+        v, B = np.linalg.eigh(SIGMAS[k] + q**2 * np.eye(NODES))
+        close(row, DENSE.m[k].numpy() + x.numpy() @ (B * np.sqrt(v)) @ B.T)
+
+
+def test_weights_that_add_up_to_less_than_one_by_rounding_leave_no_number_without_a_component():
+    tenths = torch.full((10,), 0.1, dtype=torch.float64)
+    assert tenths.cumsum(0)[-1] <= BELOW_ONE  # the case at hand
+    means = torch.arange(10).double()[:, None].expand(10, NODES)
+    ten = Mixture(tenths, means, (PARTS[0],) * 10)
+    close(
+        ten.draw(torch.zeros(1, NODES).double(), 0.0, torch.tensor([BELOW_ONE], dtype=torch.float64)),
+        np.full((1, NODES), 9.0),
+    )
+    nothing = ten.conditioned(torch.zeros(1, NODES).double(), torch.zeros(1, 1).double(), torch.ones(1).double())
+    close(
+        nothing.draw(torch.zeros(1, NODES).double(), torch.tensor([BELOW_ONE], dtype=torch.float64)),
+        np.full((1, NODES), 9.0),
+    )
+
+
+def test_several_components_cannot_be_drawn_without_uniform_numbers():
+    with pytest.raises(ValueError, match="uniform"):
+        THREE.draw(X)
+
+
+@pytest.mark.parametrize("q", [0.0, 0.7])
+def test_draws_have_the_mean_and_covariance_of_the_mixture(q):
+    """To five standard errors, estimated from the draws themselves."""
+    random, n = np.random.default_rng(0), 100_000
+    noise, u = random.standard_normal((n, NODES)), random.random(n)
+    x = THREE.draw(torch.from_numpy(noise), q, torch.from_numpy(u)).numpy()
+    mean = sum(w * m for w, m, _ in each())
+    second = sum(w * (C + np.outer(m, m)) for w, m, C in each(q))
+    assert (np.abs(x.mean(0) - mean) < 5 * x.std(0) / math.sqrt(n)).all()
+    products = x[:, :, None] * x[:, None, :]
+    assert (np.abs(products.mean(0) - second) < 5 * products.std(0) / math.sqrt(n)).all()
+    assert 5 * products.std(0).max() / math.sqrt(n) < 0.1 * np.abs(second).max()  # narrow enough to tell
+
+
+# -- the flow ----------------------------------------------------------------------------------------------------------
+
+
+def flow(x, q0, q1, forcing=()):
+    """``dx/dq = eps + sum_j c_j (q - q0)^j``: eighth-order Runge-Kutta."""
+
+    def velocity(q, flat):
+        eps = NAIVE.eps_hat(torch.from_numpy(flat.reshape(x.shape)), float(q))
+        return (eps + sum(c * (q - q0) ** j for j, c in enumerate(forcing))).numpy().ravel()
+
+    end = solve_ivp(velocity, (q0, q1), x.numpy().ravel(), method="DOP853", rtol=1e-13, atol=1e-13)
+    return torch.from_numpy(end.y[:, -1].reshape(x.shape))
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+@pytest.mark.parametrize(("q0", "q1"), [(2.0, 0.04), (0.3, 2.0)])
+def test_the_flow_is_integrated_with_order_four_with_and_without_forcing(q0, q1, count):
+    exact, steps = flow(X, q0, q1, FORCING[:count]), (16, 32, 64, 128)
+    errors = [float((THREE.carry(X, q1, q0, FORCING[:count], n) - exact).norm()) for n in steps]
+    assert min(errors) > 1e-11  # above the error of the oracle
+    assert abs(-np.polyfit(np.log(steps), np.log(errors), 1)[0] - 4) < 0.2
+    if not count:
+        assert torch.equal(THREE.propagate(X, q1, q0, 16), THREE.carry(X, q1, q0, [], 16))
+
+
+@law
+@given(q0=st.floats(0.05, 3), q1=st.floats(0.05, 3))
+def test_there_and_back_is_where_it_was(q0, q1):
+    close(THREE.propagate(THREE.propagate(X, q1, q0, 200), q0, q1, 200), X, atol=1e-5, rtol=0)
+
+
+@law
+@given(q0=st.floats(0.1, 3), q1=st.floats(0.1, 3))
+def test_on_one_node_the_flow_keeps_the_distribution_function(q0, q1):
+    """There it is monotone and carries one law to the other, hence ``F_q1(x(q1)) = F_q0(x(q0))`` for every signal."""
+
+    def distribution(x, q):
+        terms = zip(LINE.weights.numpy(), LINE.means.numpy(), LINE.parts, strict=True)
+        return sum(w * norm.cdf(x.numpy(), m, math.sqrt(float(p.v) + q**2)) for w, m, p in terms)
+
+    x = LINE.draw(mixtures.normal(40, 1), q0, torch.linspace(0, 0.99, 40).double())
+    close(distribution(LINE.propagate(x, q1, q0, 400), q1), distribution(x, q0), rtol=0, atol=1e-8)
+
+
+# -- conditioning ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("q", [0.0, 0.6])
+@pytest.mark.parametrize("noise", [(0.2, 1.0), (0.0, 0.5), (0.0, 0.0)])
+def test_conditioning_is_that_of_every_component_weighted_by_its_evidence(noise, q):
+    found = THREE.conditioned(H, Y, torch.tensor(noise, dtype=torch.float64), q)
+    A, y, R = H.numpy(), Y.numpy(), np.diag(noise)
+    terms, means = [], []
+    for (w, m, C), part in zip(each(q), found.parts, strict=True):
+        joint = A @ C @ A.T + R
+        gain = C @ A.T @ np.linalg.inv(joint)
+        terms.append(w * multivariate_normal(A @ m, joint).pdf(y))
+        means.append(m + (y - A @ m) @ gain.T)
+        close(part.mean, means[-1], rtol=1e-10)
+        close(part.covariance, C - gain @ A @ C, rtol=1e-10)
+    terms = np.array(terms).T
+    share = terms / terms.sum(1, keepdims=True)
+    close(found.log_evidence, np.log(terms.sum(1)), rtol=1e-10)
+    close(found.weights, share, rtol=1e-10)
+    close(found.mean, np.einsum("bk,kbn->bn", share, np.array(means)), rtol=1e-10)
+
+
+def test_the_evidence_of_a_whole_signal_is_its_density_and_its_components_are_as_responsible():
+    found = THREE.conditioned(torch.eye(NODES).double(), X, torch.zeros(NODES).double(), 0.4)
+    close(found.log_evidence, THREE.log_prob(X, 0.4), rtol=1e-10)
+    close(found.weights, THREE.responsible(X, 0.4), rtol=1e-10)
+    close(found.mean, X, rtol=1e-10)
+    noisy = THREE.conditioned(torch.eye(NODES).double(), X, torch.full((NODES,), 0.25).double())
+    close(noisy.log_evidence, THREE.log_prob(X, 0.5), rtol=1e-10)  # noise of a level is that level
+    close(X + 0.25 * THREE.score(X, 0.5), noisy.mean, rtol=1e-10)  # and Tweedie's formula the posterior mean
+
+
+def test_observations_that_say_nothing_leave_the_mixture_as_it_was():
+    found = THREE.conditioned(torch.zeros(1, NODES).double(), Y[:, :1], torch.full((1,), 4.0).double())
+    close(found.weights, DENSE.w.expand(6, 3))
+    close(found.mean, (DENSE.w @ DENSE.m).expand(6, NODES))
+    close(found.log_evidence, norm.logpdf(Y[:, 0], scale=2.0))
+    u = torch.linspace(0, 0.99, 6).double()
+    close(found.draw(X, u), THREE.draw(X, 0.0, u))
+
+
+def test_a_draw_given_observations_is_one_of_the_component_that_its_uniform_number_chooses():
+    noise, one = torch.tensor([0.0, 0.5]).double(), Y[:1].expand(NODES + 1, 2)
+    found = THREE.conditioned(H, one, noise)
+    kicks = torch.cat([torch.zeros(1, NODES), torch.eye(NODES)]).double()
+    edges = [0.0, *found.weights[0].cumsum(0).tolist()]
+    for k in range(3):
+        for u in (edges[k], math.nextafter(edges[k + 1], 0)):
+            drawn = found.draw(kicks, torch.full((NODES + 1,), u, dtype=torch.float64))
+            close(drawn[0], found.parts[k].mean[0])
+            root = drawn[1:] - drawn[0]
+            close(root.T @ root, found.parts[k].covariance)
+            close((drawn @ H.T)[:, 0], one[:, 0], atol=1e-9)  # observed without noise
+
+
+def test_every_signal_chooses_by_its_own_probabilities():
+    found = THREE.conditioned(H, Y, torch.tensor([0.1, 0.1]).double())
+    u = torch.full((6,), 0.5).double()
+    chosen = [int((found.weights[b].cumsum(0) <= 0.5).sum()) for b in range(6)]
+    assert len(set(chosen)) > 1
+    drawn = found.draw(torch.zeros(6, NODES).double(), u)
+    close(drawn, torch.stack([found.parts[k].mean[b] for b, k in enumerate(chosen)]))
+
+
+# -- fitting -----------------------------------------------------------------------------------------------------------
+
+
+def clusters(rows, nodes=4, apart=30.0, share=0.3, seed=0):
+    """Two Gaussians, unlike in every respect; the first ``share`` of the rows are the first one's."""
+    random = np.random.default_rng(seed)
+    first = random.standard_normal((round(share * rows), nodes)) @ random.standard_normal((nodes, nodes))
+    second = random.standard_normal((rows - len(first), nodes)) @ random.standard_normal((nodes, nodes)) + apart
+    return torch.from_numpy(np.concatenate([first, second])), len(first)
+
+
+def naive_maximised(z, responsible):
+    """The docstring's formula, a signal at a time."""
+    (n, nodes), count = z.shape, responsible.sum(0)
+    means = [sum(r * x for r, x in zip(column, z, strict=True)) / column.sum() for column in responsible.T]
+    own = [
+        sum(r * np.outer(x - m, x - m) for r, x in zip(column, z, strict=True)) / column.sum()
+        for column, m in zip(responsible.T, means, strict=True)
+    ]
+    shared = sum(c * S for c, S in zip(count, own, strict=True)) / n
+    mixed = [(c * S + nodes * shared) / (c + nodes) for c, S in zip(count, own, strict=True)]
+    return count / n, np.array(means), np.array(mixed) + 1e-6 * np.eye(nodes)
+
+
+def same(found, expected, rtol=1e-9):
+    """A mixture, and (weights, means, covariances), in whichever order."""
+    order = np.argsort(found.means[:, 0].numpy())
+    expected = [np.asarray(part)[np.argsort(expected[1][:, 0])] for part in expected]
+    close(found.weights[order], expected[0], rtol=rtol)
+    close(found.means[order], expected[1], rtol=rtol)
+    close(np.array([found.parts[k].covariance() for k in order]), expected[2], rtol=rtol, atol=1e-9)
+
+
+@law
+@given(rows=st.integers(2, 30), components=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
+def test_the_m_step_is_its_formula(rows, components, seed):
+    random = np.random.default_rng(seed)
+    z, responsible = random.standard_normal((rows, 3)), random.dirichlet(np.ones(components), rows)
+    found = mixture.maximised(torch.from_numpy(z), torch.from_numpy(responsible))
+    same(found, naive_maximised(z, responsible))
+
+
+@pytest.mark.parametrize("warm_up", [40, 5000])
+@pytest.mark.parametrize("chunk", [1, 1 << 22])
+def test_two_gaussians_far_apart_are_found_to_rounding(warm_up, chunk, monkeypatch):
+    """Every signal belongs to one of them, so the fixed point is known in closed form."""
+    monkeypatch.setattr(mixture, "WARM_UP", warm_up)  # on a part first; from there on all
+    monkeypatch.setattr(mixture, "CHUNK", chunk)
+    z, first = clusters(400)
+    belongs = np.repeat(np.eye(2), [first, 400 - first], axis=0)
+    same(mixture.fit(z, 2), naive_maximised(z.numpy(), belongs))
+
+
+def test_the_parameters_of_two_overlapping_gaussians_are_recovered():
+    """To five standard errors of groups that are known; here they are not, and overlap by a few percent."""
+    z, first = clusters(20_000, nodes=3, apart=2.5)
+    found, labels = mixture.fit(z, 2), (slice(None, first), slice(first, None))
+    order = np.argsort(found.means[:, 0].numpy())
+    for k, rows in zip(order, labels, strict=True):
+        group = z[rows].numpy()
+        error = 5 * group.std(0) / math.sqrt(len(group))
+        assert (np.abs(found.means[k].numpy() - group.mean(0)) < error).all()
+        close(found.weights[k], len(group) / len(z), rtol=0, atol=5 * math.sqrt(0.3 * 0.7 / len(z)))
+        scale = np.sqrt(np.outer(*2 * [np.diag(np.cov(group.T))]))
+        assert (np.abs(found.parts[k].covariance().numpy() - np.cov(group.T)) < 5 * math.sqrt(2 / 6000) * scale).all()
+
+
+@pytest.mark.parametrize("apart", [0.5, 1.5, 3.0])
+def test_the_likelihood_rises_from_iteration_to_iteration_and_never_falls_noticeably(apart):
+    """Mixing covariances is not what maximises it, so that near the end it may lose what does not count as a gain."""
+    z, _ = clusters(600, apart=apart)
+    labels = KMeans(3, n_init=1, random_state=1).fit_predict(z.numpy())
+    found = mixture.maximised(z, torch.nn.functional.one_hot(torch.from_numpy(labels).long(), 3).double())
+    likelihoods = []
+    for _ in range(15):
+        likelihoods.append(mixture.mean_log_prob(found, z))
+        found = mixture.maximised(z, found.responsible(z))
+    gains = np.diff(likelihoods)
+    assert gains.sum() > 10 * mixture.GAIN  # there was something to gain
+    assert (gains > -mixture.GAIN).all()
+    assert (np.diff(gains > 0.0).sum() <= 1) and gains[0] > 0  # noqa: PT018  rises, then at most fades
+
+
+@pytest.mark.parametrize("alone", [0, 1, 2])
+def test_a_component_of_few_signals_or_none_is_as_wide_as_the_shared_covariance_almost(alone):
+    z = mixtures.normal(50, NODES)
+    found = mixture.maximised(z, torch.nn.functional.one_hot((torch.arange(50) < alone).long(), 2).double())
+    groups = [group - group.mean(0) for group in (z[:alone], z[alone:]) if len(group)]
+    shared = sum(group.T @ group for group in groups) / 50
+    few = found.parts[1].covariance()
+    assert float(torch.linalg.eigvalsh(few - NODES / (NODES + alone) * shared)[0]) > 0
+    assert torch.isfinite(found.log_prob(z)).all()
+    if alone < 2:  # one signal has no spread of its own
+        close(few, NODES / (NODES + alone) * shared + 1e-6 * torch.eye(NODES), rtol=1e-9)
+
+
+def test_one_component_is_the_shrunken_covariance_about_zero():
+    z = mixtures.normal(40, NODES) @ mixtures.normal(NODES, NODES, seed=5)
+    one = mixture.fit(z, 1)
+    close(one.parts[0].covariance(), ledoit_wolf(z.numpy()))
+    assert torch.equal(one.means, torch.zeros(1, NODES).double())
+    assert torch.equal(one.weights, torch.ones(1).double())
+
+
+@pytest.mark.parametrize("components", [1, 2])
+def test_signals_in_single_precision_are_fitted_in_double(components):
+    z = clusters(100)[0].float()
+    single, double = mixture.fit(z, components), mixture.fit(z.double(), components)
+    for one, other in zip(state(single), state(double), strict=True):
+        assert one.dtype == torch.float64
+        assert torch.equal(one, other)
+    assert mixture.mean_log_prob(single, z) == mixture.mean_log_prob(single, z.double())
+
+
+def state(found):
+    return [found.weights, found.means, *(t for part in found.parts for t in (part.v, part.B))]
+
+
+@pytest.mark.parametrize("rows", [2, 7, 8, 20])
+def test_of_few_signals_a_mixture_is_made_that_has_a_density_everywhere(rows):
+    z, val = mixtures.normal(rows, 7), mixtures.normal(10, 7, seed=1)
+    for found in (mixture.select(z, val), *(mixture.fit(z, k) for k in (1, 2) if k <= rows)):
+        assert torch.isfinite(found.log_prob(100 * val)).all()
+        assert all((part.v > 0).all() for part in found.parts)
+
+
+@pytest.mark.parametrize("chunk", [1, 50, 1 << 22])
+def test_the_mean_likelihood_is_taken_over_all_signals(chunk, monkeypatch):
+    monkeypatch.setattr(mixture, "CHUNK", chunk)
+    close(mixture.mean_log_prob(THREE, X), np.log(density(X.numpy())).mean(), rtol=1e-10)
+
+
+@pytest.mark.parametrize(("count", "apart"), [(1, 0.0), (2, 6.0)])
+def test_the_validation_signals_choose_how_many_components(count, apart):
+    random = np.random.default_rng(0)
+    mix = random.standard_normal((NODES, NODES))
+
+    def signals(rows):
+        side = apart * (random.random((rows, 1)) < 0.4)
+        return torch.from_numpy(random.standard_normal((rows, NODES)) @ mix + side)
+
+    train, val = signals(1000), signals(500)
+    mean = train.mean(0)
+    found = mixture.select(train - mean, val - mean)
+    assert len(found.parts) == count
+    for one, other in zip(state(found), state(mixture.select(train - mean, val - mean)), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_more_components_are_not_tried_than_there_are_signals_for(monkeypatch):
+    tried, fit = [], mixture.fit
+    monkeypatch.setattr(mixture, "fit", lambda z, count: (tried.append(count), fit(z, count))[1])
+    monkeypatch.setattr(mixture, "mean_log_prob", lambda found, z: float(len(found.parts)))  # always one more
+    assert len(mixture.select(X.repeat(2, 1) + mixtures.normal(12, NODES), X).parts) == 3  # twelve signals
+    assert tried == [1, 2, 3]
+
+
+def test_only_a_noticeable_gain_buys_a_component(monkeypatch):
+    for gains, count in (([0.0, 0.09], 1), ([0.0, 0.11, 0.2], 2), ([0.0, 0.11, 0.22, 0.22], 3)):
+        left = iter(gains)
+        monkeypatch.setattr(mixture, "mean_log_prob", lambda found, z, left=left: next(left))
+        assert len(mixture.select(mixtures.normal(40, NODES), X).parts) == count
