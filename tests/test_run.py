@@ -209,6 +209,18 @@ def test_a_finished_run_is_read_and_not_trained_again(fit, whole, fitted, monkey
     assert {path: path.read_bytes() for path in whole.iterdir()} == before
 
 
+def test_a_run_from_before_a_setting_existed_goes_on_with_its_default(fit, half, whole):
+    config = manifest(half)["config"]
+    del config["backbone"]
+    edited(half, config=config)
+    fit(half)
+    assert json.loads((half / "metrics.jsonl").read_text().splitlines()[-1])["update"] == lines(whole)[-1]["update"]
+    del config["seed"]  # 3 here, 0 by default
+    edited(half, config=config)
+    with pytest.raises(grcd.InputError, match="seed is 0 there and 3 here"):
+        fit(half)
+
+
 def test_a_run_folder_changes_nothing_about_what_is_trained(whole, fitted):
     assert (grcd.load(whole).sample(5, seed=2) == fitted.sample(5, seed=2)).all()
 

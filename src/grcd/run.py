@@ -16,6 +16,7 @@ import json
 import os
 import platform
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from .config import Config
 from .errors import InputError, some
 from .files import appending, make_folder, whole, write_json
 from .training import State
@@ -189,9 +191,12 @@ def _clear(path: Path) -> None:
 
 
 def _identity(manifest: dict) -> dict:
-    """What has to agree for a run to go on; names and places of files do not."""
+    """What has to agree for a run to go on; names and places of files do not.
+
+    A setting that did not exist when the run began had what is its default now.
+    """
     hashes = {what: manifest.get(what, {}).get("hash", "")[:12] for what in ("data", "graph")}
-    return {**manifest["config"], **hashes}
+    return {**asdict(Config()), **manifest["config"], **hashes}
 
 
 def _lines(path: Path) -> list[dict]:
