@@ -28,6 +28,17 @@ from .graph import Spectrum
 from .kernels import silu_norm
 
 
+def frequencies(time_dim: int) -> Tensor:  # (time_dim / 2,)
+    """``2 pi 10^(-4 k / K)``."""
+    return 2 * math.pi * 10 ** (-4 * torch.arange(time_dim // 2, dtype=torch.float64) / (time_dim // 2))
+
+
+def embedded(t: Tensor, frequencies: Tensor) -> Tensor:  # () or (batch, 1) -> (1 or batch, time_dim)
+    """Cosines and sines of a time."""
+    phase = t.float().reshape(-1, 1) * frequencies.float()
+    return torch.cat([phase.cos(), phase.sin()], dim=-1)
+
+
 class Block(nn.Module):
     """``LayerNorm(SiLU(linear(filter(h))))``; takes graph-Fourier coefficients, returns node values."""
 
@@ -51,21 +62,19 @@ class DenoiserGNN(nn.Module):
         lam = torch.from_numpy(spectrum.scaled())
         self.nodes = len(lam)
         U = F.pad(torch.from_numpy(spectrum.U), (0, -self.nodes % 8) * 2)  # ghosts
-        frequencies = 2 * math.pi * 10 ** (-4 * torch.arange(time_dim // 2, dtype=torch.float64) / (time_dim // 2))
         for name, value in {
             "U": U,
             "ones": U.sum(0)[:, None],  # U^T 1
             "powers": F.pad(lam, (0, -self.nodes % 8))[:, None] ** torch.arange(taps + 1),  # lam_n^k
-            "frequencies": frequencies,
+            "frequencies": frequencies(time_dim),
         }.items():
             self.register_buffer(name, value.float().contiguous(), persistent=False)  # comes from the graph
         self.input = nn.Linear(1 + time_dim, width)
         self.blocks = nn.ModuleList(Block(width, taps) for _ in range(blocks))
         self.output = nn.Linear(width, 1)
 
-    def embed(self, t: Tensor) -> Tensor:  # () or (batch, 1) -> (1 or batch, time_dim)
-        phase = t.float().reshape(-1, 1) * self.frequencies.float()
-        return torch.cat([phase.cos(), phase.sin()], dim=-1)
+    def embed(self, t: Tensor) -> Tensor:
+        return embedded(t, self.frequencies)
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:  # (batch, nodes), () or (batch, 1) -> (batch, nodes)
         x, weight = x.float(), self.input.weight

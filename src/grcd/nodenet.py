@@ -19,12 +19,11 @@ few hundred signals are too few for so many numbers, and a graph that changes ha
 
 from __future__ import annotations
 
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .backbone import embedded, frequencies
 from .graph import Spectrum
 
 
@@ -65,9 +64,8 @@ class NodeNet(nn.Module):
         super().__init__()
         S = (spectrum.U * spectrum.scaled()) @ spectrum.U.T
         nodes = len(S)
-        frequencies = 2 * math.pi * 10 ** (-4 * torch.arange(time_dim // 2, dtype=torch.float64) / (time_dim // 2))
         self.register_buffer("S", torch.from_numpy(S).float().contiguous(), persistent=False)  # comes from the graph
-        self.register_buffer("frequencies", frequencies.float(), persistent=False)
+        self.register_buffer("frequencies", frequencies(time_dim).float(), persistent=False)
         self.input = nn.Parameter(torch.randn(width))
         self.embedding = nn.Parameter(torch.randn(nodes, width))
         self.time = nn.Sequential(nn.Linear(time_dim, time_dim), nn.SiLU())
@@ -75,13 +73,9 @@ class NodeNet(nn.Module):
         self.output = nn.Parameter(torch.zeros(nodes, width))
         self.offset = nn.Parameter(torch.zeros(nodes))
 
-    def embed(self, t: Tensor) -> Tensor:  # () or (batch, 1) -> (1 or batch, time_dim)
-        phase = t.float().reshape(-1, 1) * self.frequencies.float()
-        return torch.cat([phase.cos(), phase.sin()], dim=-1)
-
     def forward(self, x: Tensor, t: Tensor) -> Tensor:  # (batch, nodes), () or (batch, 1) -> (batch, nodes)
         kind = self.output.dtype
-        tau = self.time(self.embed(t).to(kind))
+        tau = self.time(embedded(t, self.frequencies).to(kind))
         h = x.to(kind)[..., None] * self.input + self.embedding
         for block in self.blocks:
             h = block(h, tau, self.S)
