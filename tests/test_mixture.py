@@ -466,3 +466,12 @@ def test_only_a_noticeable_gain_buys_a_component(monkeypatch):
         left = iter(gains)
         monkeypatch.setattr(mixture, "mean_log_prob", lambda found, z, left=left: next(left))
         assert len(mixture.select(mixtures.normal(40, NODES), X).parts) == count
+
+
+def test_an_iteration_that_makes_it_worse_is_taken_back(monkeypatch):
+    z = torch.from_numpy(np.random.default_rng(5).standard_normal((60, NODES)))
+    halves = torch.nn.functional.one_hot(torch.arange(60) % 2, 2).double()
+    good = mixture.maximised(z, halves)
+    bad = mixture.Mixture(good.weights, good.means + 100, good.parts)
+    monkeypatch.setattr(mixture, "maximised", lambda z, responsible: bad)
+    assert mixture._improved(good, z, 5) is good

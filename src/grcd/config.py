@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, fields
 
 from . import methods
 from .errors import InputError, unknown
+from .networks import NETWORKS
 from .stopping import RULES
-
-BACKBONES = ("gnn", "node")  # DenoiserGNN, the paper's; NodeNet, which knows its nodes
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,8 @@ class Config:
         methods.find(self.method)
         if self.stopping not in RULES:
             raise unknown("stopping rule", self.stopping, RULES)
-        if self.backbone not in BACKBONES:
-            raise unknown("backbone", self.backbone, BACKBONES)
+        if self.backbone not in NETWORKS:
+            raise unknown("backbone", self.backbone, NETWORKS)
         for key, value in asdict(self).items():
             if key in ("method", "stopping", "backbone", "seed", "weight_decay"):
                 continue

@@ -51,6 +51,18 @@ class Mixture:
     def to(self, device) -> Mixture:
         return Mixture(self.weights.to(device), self.means.to(device), tuple(part.to(device) for part in self.parts))
 
+    def tensors(self) -> dict[str, Tensor]:
+        """What there is to save, for parts of full rank."""
+        v, B = (torch.stack([getattr(part, key) for part in self.parts]) for key in ("v", "B"))
+        return {"weights": self.weights, "means": self.means, "v": v, "B": B}
+
+    @classmethod
+    def of(cls, weights: Tensor, means: Tensor, v: Tensor, B: Tensor) -> Mixture:
+        """From what was saved."""
+        if not v.shape == means.shape == B.shape[:2] == (len(weights), B.shape[2]):
+            raise ValueError("weights, means and covariances of the mixture have different sizes")
+        return cls(weights, means, tuple(Gaussian(*part) for part in zip(v, B, strict=True)))
+
     def scored(self, x: Tensor, q) -> tuple[Tensor, Tensor]:  # (...), (..., nodes)
         """Log-density and score of the marginal at level ``q``."""
         joint, scores = self._components(x, q)

@@ -14,14 +14,13 @@ from torch import Tensor, nn
 
 from . import device as devices
 from . import methods, mixture, process, score, solvers
-from .backbone import DenoiserGNN
 from .config import Config
 from .data.dataset import fingerprint
 from .data.splits import evenly
 from .errors import InputError, unknown
 from .graph import Graph
 from .mixture import Mixture
-from .nodenet import NodeNet
+from .networks import NETWORKS
 from .normalizer import Normalizer, blocks, check_signals
 from .progress import bar
 from .reference import Gaussian, ledoit_wolf, scalar, spectral
@@ -30,7 +29,6 @@ from .streams import Stream
 from .training import VALIDATION_MOST, timed, train
 
 BATCH_ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 25}  # activations (signals x nodes x width) sampled at a time
-NETWORKS = {"gnn": DenoiserGNN, "node": NodeNet}
 Reference = Gaussian | Mixture
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -83,8 +81,9 @@ class GRCD:
         validating, _ = _observed(x_val, "validation signals")
         validating = validating[evenly(len(validating), VALIDATION_MOST)]
         z_train, z_val = normalizer.apply(x_train, used), normalizer.apply(x_val, validating)
-        reference = self._reference(z_train, z_val)
-        outcome = self._trained(reference, z_train, z_val, folder)
+        gaussian = self._spectral(z_train)
+        reference = self._reference(gaussian, z_train, z_val)
+        outcome = self._trained(reference, gaussian, (z_train, z_val), folder)
         self._asked = ()
         self.normalizer, self.reference, self._facts = normalizer, reference, facts
         self.network, self.result = outcome.network.eval(), outcome.summary
@@ -100,25 +99,20 @@ class GRCD:
             check_signals(x_train, self.graph, "training signals left after a tenth was kept for validation", gaps=True)
         return x_train, check_signals(val, self.graph, "validation signals", least=1, gaps=True)
 
-    def _trained(self, reference: Gaussian, z_train: np.ndarray, z_val: np.ndarray, folder: Run | None):
+    def _trained(self, reference: Reference, filler: Gaussian, z: Sequence[np.ndarray], folder: Run | None):
         hooks = {} if folder is None else {"log": folder.log, "resume": folder.resume}
-        on_device = (torch.from_numpy(z).to(self.device) for z in (z_train, z_val))
-        filler = self._spectral(z_train) if isinstance(reference, Mixture) else reference
+        x_train, x_val = (torch.from_numpy(part).to(self.device) for part in z)
+        score, network = self._score(reference), self._network()
         with devices.arithmetic("high"):
-            return train(
-                self._score(reference), reference, self._network(), *on_device, self.config, filler=filler, **hooks
-            )
+            return train(score, reference, network, x_train, x_val, self.config, filler=filler, **hooks)
 
-    def _reference(self, z_train: np.ndarray, z_val: np.ndarray) -> Reference:
-        """What the method starts from, fitted to z-scored training signals; a mixture needs validation ones too."""
-        found = self._spectral(z_train)
+    def _reference(self, gaussian: Gaussian, z_train: np.ndarray, z_val: np.ndarray) -> Reference:
+        """What the method starts from: the spectral Gaussian, or a mixture, which validation signals choose."""
         if self.method.reference == "spectral":
-            return found
-        complete = (
-            _completed(found, torch.from_numpy(z).to(self.device), self.config.seed, purpose)
-            for z, purpose in ((z_train, "reference gaps"), (z_val, "reference validation gaps"))
-        )
-        return mixture.select(*complete)
+            return gaussian
+        gaps = (Stream(self.config.seed, purpose, self.device) for purpose in ("reference gaps", "reference val gaps"))
+        on_device = (torch.from_numpy(z).to(self.device) for z in (z_train, z_val))
+        return mixture.select(*(gaussian.whole(z, random) for z, random in zip(on_device, gaps, strict=True)))
 
     def _spectral(self, z: np.ndarray) -> Gaussian:
         """The paper's reference, in the very basis of the process."""
@@ -138,9 +132,10 @@ class GRCD:
         """How long an update takes here, on signals like these: measured on a few."""
         x = check_signals(train, self.graph, "training signals", gaps=True)
         z = Normalizer.fit(x, self.graph).apply(x, evenly(len(x), 1000))
-        reference, on_device = self._reference(z, z), torch.from_numpy(z).to(self.device)
+        gaussian, on_device = self._spectral(z), torch.from_numpy(z).to(self.device)
+        score = self._score(self._reference(gaussian, z, z))
         with devices.arithmetic("high"):
-            return timed(self._score(reference), self._spectral(z), self._network(), on_device, self.config)
+            return timed(score, gaussian, self._network(), on_device, self.config)
 
     @property
     def unit(self) -> str:
@@ -324,16 +319,14 @@ class GRCD:
         tensors |= {f"graph.{part}": torch.from_numpy(getattr(W, part)) for part in ("indptr", "indices", "data")}
         if self.graph.coords is not None:
             tensors["graph.coords"] = torch.from_numpy(self.graph.coords)
-        return tensors | _reference_tensors(self.reference)
+        known = self.reference.tensors() if isinstance(self.reference, Mixture) else {"v": self.reference.v}
+        return tensors | {f"reference.{key}": value for key, value in known.items()}
 
     def _restored_reference(self, tensors: dict[str, Tensor]) -> Reference:
-        v = tensors["reference.v"].to(self.device)
+        """A spectral one has the basis of the graph, which comes from there."""
         if self.method.reference == "spectral":
-            return Gaussian(v, self.process.U)
-        weights, means, B = (tensors[f"reference.{key}"].to(self.device) for key in ("weights", "means", "B"))
-        if not v.shape == means.shape == B.shape[:2] == (len(weights), B.shape[2]):
-            raise ValueError("weights, means and covariances of the mixture have different sizes")
-        return Mixture(weights, means, tuple(Gaussian(*each) for each in zip(v, B, strict=True)))
+            return Gaussian(tensors["reference.v"].to(self.device), self.process.U)
+        return Mixture.of(*(tensors[f"reference.{key}"].to(self.device) for key in ("weights", "means", "v", "B")))
 
     def _restored(self, path: Path, manifest: dict, tensors: dict[str, Tensor]) -> GRCD:
         """Take over what a finished run holds, once it is known to fit together."""
@@ -352,25 +345,6 @@ class GRCD:
         self.normalizer, self.reference = normalizer, reference
         self.network, self.result, self._facts = network.eval(), result, manifest
         return self
-
-
-def _reference_tensors(reference: Reference) -> dict[str, Tensor]:
-    if isinstance(reference, Gaussian):  # in the basis of the graph, which is saved already
-        return {"reference.v": reference.v}
-    v, B = (torch.stack([getattr(part, key) for part in reference.parts]) for key in ("v", "B"))
-    return {
-        "reference.weights": reference.weights,
-        "reference.means": reference.means,
-        "reference.v": v,
-        "reference.B": B,
-    }
-
-
-def _completed(given: Gaussian, z: Tensor, seed: int, purpose: str) -> Tensor:
-    """Signals with their gaps drawn, if they have any."""
-    if not z.isnan().any():
-        return z
-    return given.completed(z, Stream(seed, purpose, z.device).normal(0, z.numel()).view_as(z))
 
 
 def load(path: str | Path, device: str = "auto") -> GRCD:

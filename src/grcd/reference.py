@@ -58,6 +58,7 @@ from torch import Tensor
 
 from .graph import Spectrum
 from .normalizer import observed_mean, parts
+from .streams import Stream
 
 EPS_REF = 1e-6  # the paper's numerical shift
 QUADRATURE = 32  # nodes of the forcing's integrals
@@ -183,6 +184,10 @@ class Gaussian:
             covariance = self.covariance()
             drawn[rows] += _restricted(covariance, ~missing[rows], off[rows]) @ covariance
         return torch.where(missing, drawn, x)
+
+    def whole(self, x: Tensor, random: Stream) -> Tensor:
+        """Signals as they are if they have no gaps, and completed if they have."""
+        return self.completed(x, random.normal(0, x.numel()).view_as(x)) if x.isnan().any() else x
 
     # -- signal-to-noise ratios (section 3.2) ----------------------------------------------------------------------
 

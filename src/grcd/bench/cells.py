@@ -57,9 +57,14 @@ def read(cell: Cell, results: Path) -> dict | None:
         return None
 
 
-def done(cell: Cell, results: Path) -> bool:
+def measured(cell: Cell, results: Path) -> dict | None:
+    """What was measured; None if it failed, too."""
     found = read(cell, results)
-    return found is not None and not found.get("error")
+    return None if found is None or found.get("error") else found
+
+
+def done(cell: Cell, results: Path) -> bool:
+    return measured(cell, results) is not None
 
 
 def write(cell: Cell, results: Path, **found) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import InputError
 from ..methods import METHODS
 from . import suites
-from .cells import Cell, read
+from .cells import Cell, measured
 
 LEAST = 1e-3  # of aMMD in ratios and on logarithmic axes; the draws of one control on the SBMs have an sd of half of it
 SCALAR, FITTED = "clock", "clock+reference"
@@ -113,12 +113,6 @@ def levels(setting: str, results: Path) -> dict[str, float]:
     floor = {"floor": means.pop("floor")} if "floor" in means else {}
     best = {name: means[name] for name in sorted(means, key=means.get)[:1]}
     return best | floor
-
-
-def measured(cell: Cell, results: Path) -> dict | None:
-    """What was measured; None if it failed, too."""
-    found = read(cell, results)
-    return None if found is None or found.get("error") else found
 
 
 def _distinct(methods: Iterable[str]) -> list[str]:

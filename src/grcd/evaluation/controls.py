@@ -35,15 +35,10 @@ def controls(data: Dataset, mixture: bool = False) -> dict[str, Gaussian | Mixtu
         "control-gmrf": reference.gmrf(data.graph.spectrum),
         "control-spectral": reference.spectral(shifted, data.graph.spectrum),
     }
-    return found | ({"control-mixture": fit_mixture(_complete(z, found["control-spectral"]))} if mixture else {})
-
-
-def _complete(z: np.ndarray, given: Gaussian) -> np.ndarray:
-    """Signals with their gaps drawn, as in training."""
-    if not np.isnan(z).any():
-        return z
-    x = torch.from_numpy(z)
-    return given.completed(x, Stream(0, "control gaps").normal(0, x.numel()).view_as(x)).numpy()
+    if mixture:
+        complete = found["control-spectral"].whole(torch.from_numpy(z), Stream(0, "control gaps"))
+        found["control-mixture"] = fit_mixture(complete.numpy())
+    return found
 
 
 def fit_mixture(z: np.ndarray) -> Mixture:  # (samples, nodes)
