@@ -228,8 +228,8 @@ class GRCD:
         if len(x_max) not in self._replays:
             network, source, sink = self._cast(precision), x_max.clone(), torch.empty_like(x_max)
             replay = devices.captured(lambda: sink.copy_(self._generated(network, source, *choices)))
-            self._replays[len(x_max)] = (source, sink, replay)
-        source, sink, replay = self._replays[len(x_max)]
+            self._replays[len(x_max)] = (source, sink, replay, network)  # the graph reads its weights, but owns none
+        source, sink, replay, _ = self._replays[len(x_max)]
 
         def sampled(x_max: Tensor) -> Tensor:
             source.copy_(x_max)
