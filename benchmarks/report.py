@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from grcd.bench import cost, suites, tables
+from grcd.bench import cost, distances, fillings, suites, tables
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -120,19 +120,11 @@ def size() -> str:
 
 
 def demo() -> str:
-    result = load("demo")
-    rows = [
-        [
-            str(cell["seed"]),
-            f"{cell['grcd_nfe4']:.4f}",
-            f"{cell['best_control']:.4f}",
-            f"{cell['ratio']:.2f}",
-            f"{cell['seconds']:.0f}",
-        ]
-        for cell in result["cells"]
-    ]
-    text = "Settings were chosen by hand from five, with test scores in sight: an illustration, not a benchmark.\n\n"
-    return text + table(["seed", "GRCD, NFE 4", "best Gaussian control", "ratio", "seconds, all of it"], rows)
+    cells = load("demo")["cells"]
+    columns = [key for key in cells[0] if key not in ("seed", "seconds")]
+    rows = [[str(c["seed"]), *(f"{c[key]:.4f}" for key in columns), f"{c['seconds']:.0f}"] for c in cells]
+    text = "The paper's arm has settings chosen by hand, with test scores in sight: an illustration, no benchmark.\n\n"
+    return text + table(["seed", *columns, "seconds, all of it"], rows)
 
 
 PROTOCOLS = {  # folder of cells, what was set
@@ -155,8 +147,9 @@ def suite(name: str, results: Path, chosen: str) -> str | None:
     example = json.loads((trained or cells)[0].path(results).read_text())
     where = f"{example['date']}, {example['hardware']}"
     recipe = f"`grcd bench run {name} --settings {','.join(settings)}{chosen}`, seeds 0, 1, 2, {where}."
-    if name == "cost":
-        return f"{recipe}\n\n{cost.table(list(settings), (0, 1, 2), results, 'md')}"
+    own = {"cost": cost, "distances": distances, "impute": fillings}.get(name)
+    if own:
+        return f"{recipe}\n\n{own.table(list(settings), (0, 1, 2), results, 'md')}"
     return f"{recipe}\n\n{tables.render(tables.collected(name, cells, results), 'md')}"
 
 

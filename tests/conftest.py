@@ -38,6 +38,15 @@ def tiny():
 
 
 @pytest.fixture(scope="session")
+def sides():
+    """Signals on two sides, far enough apart that one Gaussian will not do: 80 for training, 40 for validation."""
+    random = np.random.RandomState(0)
+    side = 5.0 * (2 * random.randint(0, 2, size=(120, 1)) - 1) * np.linspace(0.5, 1.0, 6)
+    x = 10.0 + random.standard_normal((120, 6)) * np.linspace(0.5, 2.0, 6) + side
+    return x[:80], x[80:]
+
+
+@pytest.fixture(scope="session")
 def quick():
     """Keywords of a training that takes half a second: sixty updates, three validations."""
     return SETTINGS
@@ -45,5 +54,5 @@ def quick():
 
 @pytest.fixture(scope="session")
 def fitted(tiny, quick):
-    """A model after sixty updates. Read-only: a test that changes one makes its own."""
-    return grcd.GRCD(tiny.graph, seed=3, device="cpu", **quick).fit(tiny.train, tiny.val)
+    """A spectral reference and its network after sixty updates. Read-only: a test that changes one makes its own."""
+    return grcd.GRCD(tiny.graph, "grcd-exponential", seed=3, device="cpu", **quick).fit(tiny.train, tiny.val)

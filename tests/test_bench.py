@@ -22,14 +22,16 @@ from test_cli import refused
 from test_cli import run as command
 
 import grcd
+from grcd import evaluation
 from grcd.bench import cells as files
-from grcd.bench import cost, runner, suites, tables
+from grcd.bench import cost, distances, runner, suites, tables
 from grcd.bench.cells import Cell
 from grcd.data.writing import write_dataset
 from grcd.errors import InputError
 from grcd.evaluation import evaluate, floor
 from grcd.evaluation.controls import draw
 from grcd.methods import METHODS, Method
+from grcd.solvers import SOLVERS
 
 SETTINGS = {"width": 8, "batch": 16, "max_updates": 20, "validate_every": 10}
 ROOT = Path(__file__).parents[1]
@@ -103,7 +105,7 @@ def test_what_is_there_is_not_computed_again(bench, trainings, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(grcd.GRCD, "fit", lambda self, *args, **more: fits.append(1) or fit(self, *args, **more))
         assert bench.run(quick) == (12 + 5 * 5 + 1, 0)
-    assert (len(fits), trainings) == (2, ["grcd", "edm"])
+    assert (len(fits), trainings) == (3, ["grcd", "grcd-rho3", "edm"])
     before, kept = bench.scores(quick), bench.times()
     assert bench.run(quick) == (0, 0)
     assert bench.times() == kept
@@ -120,7 +122,7 @@ def test_what_is_there_is_not_computed_again(bench, trainings, monkeypatch):
     control.path(bench.results).write_text(Cell("tiny", "control-gmrf", 2).path(bench.results).read_text())  # another's
     floors.path(bench.results).write_text(json.dumps({"cell": bench.read(floors)["cell"]}))  # no scores
     assert bench.run(quick) == (4, 0)
-    assert trainings == ["grcd", "edm"]
+    assert trainings == ["grcd", "grcd-rho3", "edm"]
     assert bench.scores(quick) == before
     changed = {path for path, time in bench.times().items() if time != kept[path]}
     assert changed == {cell.path(bench.results) for cell in (grcd_8, edm_16, control, floors)}
@@ -146,7 +148,7 @@ def test_every_cell_has_a_file_of_its_own():
         for cell in cells:
             assert owner.setdefault(cell.path(Path()), cell) == cell  # suites may share cells, and then their files
     choices = {"nfe": 8, "solver": "heun", "rho": 2.5, "grid": "log-snr", "kappa": 0.5, "symmetrize": "max", "seed": 1}
-    choices |= {"split": "val", "timed": True}
+    choices |= {"split": "val", "distances": True, "timed": True}
     plain = Cell("metr-la", "grcd")
     paths = {Cell("metr-la", "grcd", **{key: value}).path(Path()) for key, value in choices.items()}
     assert len(paths | {plain.path(Path())}) == len(choices) + 1
@@ -154,7 +156,7 @@ def test_every_cell_has_a_file_of_its_own():
 
 @pytest.mark.parametrize("where", ["sampling", "training"])
 def test_an_interrupted_run_goes_on(tmp_path, on_tiny, monkeypatch, where):
-    cells = [Cell("tiny", name, 0, nfe) for name in ("grcd", "grcd-rho3", "edm") for nfe in (4, 8)]
+    cells = [Cell("tiny", name, 0, nfe) for name in ("grcd-exponential", "grcd-rho3", "grcd") for nfe in (4, 8)]
     whole, stopped = Bench(tmp_path / "whole"), Bench(tmp_path / "stopped")
     assert whole.run(cells) == (6, 0)
     count, log = [0], grcd.run.Run.log
@@ -203,8 +205,9 @@ def test_methods_that_share_a_network_are_trained_once(tmp_path, on_tiny, traini
 
 
 def by_hand(tiny, method, seed, **settings):
-    """The network of a cell, without the benchmark: the paper's stopping rule is the benchmark's."""
-    chosen = {"stopping": "paper", **SETTINGS, **settings}
+    """The network of a cell, without the benchmark: the paper's stopping rule is the benchmark's, but for methods
+    that have one of their own."""
+    chosen = {"stopping": "paper", **dict(METHODS[method].settings), **SETTINGS, **settings}
     return grcd.GRCD(tiny.graph, method, seed, "cpu", **chosen).fit(tiny.train, tiny.val)
 
 
@@ -230,6 +233,25 @@ def test_a_cell_holds_what_the_parts_give_by_hand(bench, tiny):
     assert bench.read(solver)["scores"]["ammd"] == evaluate(x, tiny).ammd
 
 
+def test_without_choices_of_its_own_a_cell_is_sampled_by_the_plan(bench, tiny, sides, monkeypatch):
+    """The grid of a cell is "power" unless it says otherwise, which is no choice: only an exponent makes it one."""
+    two = grcd.Dataset("two", tiny.graph, *sides, tiny.test)
+    monkeypatch.setattr(runner, "load_dataset", lambda name, **options: two)
+    model = by_hand(two, "grcd-gnn", 0)
+    assert model.plan[2] != grcd.plan.Choice()
+    for choices, told in (
+        ({}, {}),
+        ({"rho": 2.0}, {"rho": 2.0}),
+        ({"grid": "log-snr"}, {"grid": "log-snr"}),
+        ({"solver": "dpm++2m"}, {"solver": "dpm++2m"}),
+    ):
+        cell = Cell("tiny", "grcd-gnn", 0, 2, **choices)
+        assert bench.run([cell]) == (1, 0)
+        x = model.sample(len(two.test), nfe=2, seed=0, **told)
+        assert bench.read(cell)["scores"]["ammd"] == evaluate(x, two).ammd
+        assert bench.read(cell)["training"]["plan"] == grcd.plan.to_dict(model.plan)
+
+
 def test_diagnostics_by_hand():
     x = np.array([[0.0, 120.0, -0.5], [60.0, 121.0, 50.0], [120.0, -1e-9, 100.0], [60.0, 1.0, 50.5]])
     real = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 50.0]])  # standard deviations 0.5, 1 and 25
@@ -246,7 +268,7 @@ def test_diagnostics_by_hand():
 def test_a_choice_is_made_on_validation_signals(bench, tiny, monkeypatch, trainings):
     test, val = (Cell("tiny", "grcd-rho3", 1, 4, rho=2.0, split=split) for split in ("test", "val"))
     assert bench.run([test, val]) == (2, 0)
-    assert trainings == ["grcd"]
+    assert trainings == ["grcd-rho3"]
     model = by_hand(tiny, "grcd-rho3", 1)
     for cell, real in ((test, tiny.test), (val, tiny.val)):
         x, found = model.sample(len(real), nfe=4, seed=1, rho=2.0), bench.read(cell)
@@ -334,6 +356,10 @@ def test_a_timed_cell_holds_the_time_of_sampling_and_of_the_network_alone(bench,
     assert asked == [(1000, 5), *[(1000, 6, 1, None, 5.0, "power")] * 7, *["alone"] * 7]  # EDM spends 5 of 6
     assert timed.path(bench.results).name == "edm_s1_nfe6_rho5_timed.json"
 
+    asked.clear()
+    bench.run([Cell("tiny", "edm", 1, 6, timed=True)])
+    assert asked[1:8] == [(1000, 6, 1, None, None, None)] * 7  # without choices, as the method would
+
     quality = replace(timed, timed=False)
     assert bench.run([timed, quality]) == (1, 0)  # what is timed is there already, and is no quality
     assert trainings == ["edm"]
@@ -343,6 +369,51 @@ def test_a_timed_cell_holds_the_time_of_sampling_and_of_the_network_alone(bench,
     assert not files.done(timed, bench.results)
     files.write(quality, bench.results, time={"sampling": 1.0, "network": 1.0})
     assert not files.done(quality, bench.results)
+
+
+# -- distances ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_cell_of_distances_holds_every_metric_with_its_floor_and_the_permutation_test(bench, tiny, trainings):
+    cells = suites.cells("distances", ["tiny"], seeds=[1])
+    assert bench.run(cells) == (4, 0)
+    assert trainings == ["grcd", "grcd-rho3"]
+    for cell in cells:
+        model, found = by_hand(tiny, cell.method, 1), bench.read(cell)
+        x = model.sample(len(tiny.test), nfe=cell.nfe, seed=1)
+        assert found["distances"] == {name: d.to_dict() for name, d in evaluation.distances(x, tiny).items()}
+        assert list(found["distances"]) == list(distances.SHORT)  # each of them has its column
+        z = [(part - tiny.train.mean(axis=0)) / tiny.train.std(axis=0) for part in (x, tiny.test)]
+        assert found["p"] == evaluation.permutation_test(*z)
+        assert "scores" not in found
+        assert (found["spent"], found["config"]["method"]) == (cell.nfe, cell.method)
+        assert cell.path(bench.results).name == f"{cell.method}_s1_nfe{cell.nfe}_distances.json"
+    assert bench.run(cells) == (0, 0)
+    lines = distances.table(["tiny"], [1], bench.results, "md").splitlines()
+    names = [line.split("|")[1].strip() for line in lines if line.startswith("|")]
+    assert names[2:] == ["floor", "grcd, NFE 4", "grcd, NFE 64", "grcd-rho3, NFE 4", "grcd-rho3, NFE 64"]
+    energy = bench.read(cells[0])["distances"]["energy"]
+    assert f"| {energy['floor']:.4f} |" in lines[6]
+    assert f"| {energy['value']:.4f} |" in lines[7]
+
+
+def test_distances_are_no_scores_and_scores_no_distances(bench, monkeypatch):
+    cell = Cell("tiny", "edm", 0, 4)
+    other = replace(cell, distances=True)
+    assert (cell.holds, other.holds, replace(cell, timed=True).holds) == ("scores", "distances", "time")
+    files.write(cell, bench.results, scores={"ammd": 0.5})
+    assert not files.done(other, bench.results)
+    files.write(other, bench.results, scores={"ammd": 0.5})
+    assert not files.done(other, bench.results)
+    files.write(other, bench.results, distances={}, p=0.5)
+    assert files.done(other, bench.results)
+    assert files.done(cell, bench.results)
+    files.write(cell, bench.results, distances={}, p=0.5)
+    assert not files.done(cell, bench.results)
+    files.write(other, bench.results, error="RuntimeError: no memory")
+    sampling(monkeypatch, lambda model, nfe, x: x * np.inf)
+    assert bench.run([other]) == (1, 1)
+    assert bench.read(other)["error"] == "ArithmeticError: 240 of 240 generated readings are not finite"
 
 
 # -- whose network -----------------------------------------------------------------------------------------------------
@@ -424,7 +495,7 @@ def test_other_settings_for_a_network_that_was_begun(bench, tmp_path):
 
 
 def test_the_papers_stopping_rule_is_the_default_and_another_one_needs_another_folder(bench, tmp_path):
-    network, control = Cell("tiny", "grcd", 0, 4), Cell("tiny", "control-full")
+    network, control = Cell("tiny", "grcd-rho3", 0, 4), Cell("tiny", "control-full")
     assert bench.run([network, control]) == (2, 0)
     assert bench.read(network)["config"]["stopping"] == "paper"
     with pytest.raises(InputError, match=r"(?s)trained with stopping = paper\nexpected .* stopping = gain"):
@@ -433,8 +504,23 @@ def test_the_papers_stopping_rule_is_the_default_and_another_one_needs_another_f
     gain = Bench(tmp_path / "gain")
     assert gain.run([network], stopping="gain") == (1, 0)
     assert gain.read(network)["config"] == bench.read(network)["config"] | {"stopping": "gain"}
-    with pytest.raises(InputError, match=r"grcd_s0_nfe4\.json, trained with stopping = gain"):
+    with pytest.raises(InputError, match=r"grcd-rho3_s0_nfe4\.json, trained with stopping = gain"):
         gain.run([network])
+
+
+def test_a_methods_own_settings_win_over_the_protocol_and_what_is_asked_for_wins_over_both(bench, tmp_path):
+    """Here the length of training is asked for (``SETTINGS``); the learning rate is the method's, the rule too."""
+    ours, papers = Cell("tiny", "grcd", 0, 4), Cell("tiny", "grcd-rho3", 0, 4)
+    assert bench.run([ours, papers]) == (2, 0)
+    found = [bench.read(cell)["config"] for cell in (ours, papers)]
+    assert [config["stopping"] for config in found] == ["gain", "paper"]
+    assert [config["lr"] for config in found] == [1e-3, 3e-4]
+    assert [config["backbone"] for config in found] == ["node", "gnn"]
+    assert [config["max_updates"] for config in found] == [20, 20]
+    assert bench.run([ours, papers]) == (0, 0)  # and they are no other settings when asked again
+    other = Bench(tmp_path / "other")
+    assert other.run([ours], stopping="paper", lr=0.01) == (1, 0)
+    assert other.read(ours)["config"] == found[0] | {"stopping": "paper", "lr": 0.01}
 
 
 def test_what_a_cell_chooses_itself_is_no_other_setting(bench, monkeypatch, trainings):
@@ -616,7 +702,7 @@ def test_latex(measured):
     ]
 
 
-@pytest.mark.parametrize("suite", suites.SUITES)
+@pytest.mark.parametrize("suite", [name for name in suites.SUITES if name != "distances"])  # a table of its own
 def test_latex_is_well_formed_for_every_suite(tmp_path, suite):
     cells = suites.cells(suite)
     for k, cell in enumerate(cells):
@@ -737,7 +823,7 @@ def networks(cells):
     return [cell for cell in cells if cell.needs_network]
 
 
-@pytest.mark.parametrize("suite", suites.SUITES)
+@pytest.mark.parametrize("suite", [name for name in suites.SUITES if name != "distances"])
 def test_controls_and_floor_are_part_of_every_suite(suite):
     chosen = suites.cells(suite, ["molene", "sbm-c1"])
     beside = [cell for cell in chosen if not cell.needs_network]
@@ -766,6 +852,39 @@ def test_the_cells_of_the_suites_beyond_the_main_table():
         for name, nfe in (("gad", 1000), ("gad", 3000), ("gad-native", 5000))
         for seed in (0, 1)
     }
+    # Each cell holds the floor, and controls have no budget.
+    assert {*suites.cells("distances", ["molene", "metr-la"], [0, 3])} == {
+        Cell(setting, name, seed, nfe, distances=True)
+        for setting in ("molene", "metr-la")
+        for name in ("grcd", "grcd-rho3")
+        for seed in (0, 3)
+        for nfe in (4, 64)
+    }
+
+
+def test_an_ablation_takes_one_part_back_at_a_time():
+    cells = networks(suites.cells("ablation", seeds=[0]))
+    assert {cell.setting for cell in cells} == {"metr-la"}
+    assert {cell.nfe for cell in cells} == {1, 2, 4, 8, 64}
+    plain = Cell("metr-la", "grcd", 0)
+    varied = {replace(cell, nfe=None) for cell in cells}
+    assert len(cells) == 5 * len(varied)
+    assert plain in varied
+    for cell in varied - {plain}:  # one thing about a cell is another one
+        assert sum(getattr(cell, key) != getattr(plain, key) for key in vars(plain)) == 1
+    assert {cell.method for cell in varied} == {"grcd", "grcd-full", "grcd-spectral", "grcd-gnn", "grcd-rho3"}
+    for cell in varied:
+        if cell.solver:
+            assert not SOLVERS[cell.solver].gaussian  # it has to serve a mixture
+
+
+def test_the_main_table_has_the_default_at_one_and_two_evaluations_too():
+    budgets = {}
+    for cell in networks(suites.cells("main", ["molene"], [0])):
+        budgets.setdefault(cell.method, []).append(cell.nfe)
+    assert budgets.pop("grcd") == [1, 2, 4, 6, 8, 12, 16, 32, 64]
+    assert set(map(tuple, budgets.values())) == {(4, 6, 8, 12, 16, 32, 64)}
+    assert set(suites.PARTS) & set(budgets) == set()
 
 
 def test_what_is_timed_has_its_quality_beside_it():
@@ -781,7 +900,7 @@ def test_what_is_timed_has_its_quality_beside_it():
 def test_gad_at_its_authors_size_is_a_suite_of_its_own():
     suite_of = {s: {cell.method for cell in suites.cells(s)} for s in suites.SUITES}
     assert [name for name, methods in suite_of.items() if "gad-native" in methods] == ["gad-native"]
-    assert suite_of["main"] | suite_of["ladder"] | suite_of["gad-native"] | suite_of["beyond"] == {
+    assert suite_of["main"] | suite_of["ladder"] | suite_of["gad-native"] | suite_of["ablation"] == {
         *METHODS,
         *suites.CONTROLS,
         "floor",
@@ -843,7 +962,7 @@ def test_a_method_and_a_dataset_of_ones_own_as_the_page_shows(tmp_path, tiny):
         [sys.executable, "-c", quick], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
     )
     assert result.returncode == 0, result.stderr
-    for row in ("grcd", "grcd-heun", "control-full", "floor"):
+    for row in ("grcd-rho3", "grcd-heun", "control-full", "floor"):
         assert len(re.findall(rf"^\| {row} \| .*\d\.\d{{4}}", result.stdout, re.MULTILINE)) == 1
     assert "failed" not in result.stdout
     assert sorted(path.name for path in (tmp_path / "runs/bench").iterdir()) == [

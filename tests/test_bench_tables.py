@@ -1,14 +1,15 @@
-"""Tables of single suites, by hand on invented cells: cost, terminal SNR, GAD at its own budgets, grid, symmetrizer."""
+"""Tables of single suites, by hand on invented cells: cost, distances, SNR, GAD's own budgets, grid, symmetrizer."""
 
 import csv
 import io
 
+import numpy as np
 import pytest
 from test_cli import refused
 from test_cli import run as command
 
 from grcd.bench import cells as files
-from grcd.bench import cost, suites, tables
+from grcd.bench import cost, distances, suites, tables
 from grcd.bench.cells import Cell
 from grcd.bench.measured import Cost, Entry
 from grcd.errors import InputError
@@ -84,6 +85,109 @@ def test_cost_on_the_command_line(timed, tmp_path):
     assert "grcd bench run cost" in refused(command("bench", "table", "cost", "--results", str(tmp_path / "none")))
     with pytest.raises(InputError, match="one of md, tex, csv"):
         cost.table(["metr-la"], [0], timed, "html")
+
+
+METRICS = [
+    *("frozen_ammd", "energy", "sliced_wasserstein", "kolmogorov_smirnov", "correlation_error", "tail_coverage"),
+    *("classifier_accuracy", "memorisation"),
+]
+
+
+def far(first, floor):
+    """Metrics a tenth apart from each other, and their floors a hundredth."""
+    numbers = {name: (first + k / 10, floor + k / 100) for k, name in enumerate(METRICS)}
+    return {name: {"value": value, "floor": below, "spread": 0.001} for name, (value, below) in numbers.items()}
+
+
+@pytest.fixture
+def apart(tmp_path):
+    """The default at two seeds; the paper's GRCD at one, at another budget, and failed."""
+    for seed, p in ((0, 0.4), (1, 0.0125)):
+        cell = Cell("metr-la", "grcd", seed, 4, distances=True)
+        files.write(cell, tmp_path, distances=far(0.01 + 0.02 * seed, 0.005), p=p)
+    files.write(Cell("metr-la", "grcd-rho3", 0, 64, distances=True), tmp_path, distances=far(2.0, 0.005), p=0.001)
+    files.write(Cell("metr-la", "grcd-rho3", 1, 64, distances=True), tmp_path, error="RuntimeError: no memory")
+    return tmp_path
+
+
+def test_distances_as_markdown(apart):
+    head, _, *lines = rows(distances.table(["metr-la"], [0, 1, 2], apart, "md"))
+    assert head == [
+        *("method", "aMMD, frozen", "energy", "sliced Wasserstein", "Kolmogorov-Smirnov", "correlation error"),
+        *("tail coverage (0.02)", "classifier (0.5)", "memorisation (1)", "p"),
+    ]
+    # 0.01 and 0.03: mean 0.02, sd 0.02 / sqrt 2. Training signals are their own copies, and have no p.
+    assert lines == [
+        ["floor", "0.0050", "0.0150", "0.0250", "0.0350", "0.0450", "0.0550", "0.0650", "-", "-"],
+        ["grcd, NFE 4", *(f"{0.02 + k / 10:.4f} +- 0.0141" for k in range(8)), "0.013"],
+        ["grcd-rho3, NFE 64", *(f"{2 + k / 10:.4f}" for k in range(8)), "0.001"],
+    ]
+    one = rows(distances.table(["metr-la"], [0], apart, "md"))[3]
+    assert one == ["grcd, NFE 4", *(f"{0.01 + k / 10:.4f}" for k in range(8)), "0.400"]
+
+
+def test_distances_as_csv(apart):
+    found = list(csv.reader(io.StringIO(distances.table(["metr-la"], [0, 1], apart, "csv"))))
+    assert found[0] == ["setting", "method", "nfe", "metric", "mean", "sd", "seeds"]
+    assert found[1] == ["metr-la", "floor", "", "frozen_ammd", "0.005000", "", "1"]
+    assert found[8] == ["metr-la", "grcd", "4", "frozen_ammd", "0.020000", "0.014142", "2"]
+    assert found[16] == ["metr-la", "grcd", "4", "p", "0.206250", "0.274004", "2"]
+    assert found[18] == ["metr-la", "grcd-rho3", "64", "energy", "2.100000", "", "1"]
+    assert len(found) == 1 + 7 + 9 + 9
+
+
+def test_distances_as_latex(apart):
+    first, begin, head, floor, ours, papers, end = distances.table(["metr-la"], [0, 1], apart, "tex").splitlines()
+    assert (first, begin, end) == ("% metr-la", r"\begin{tabular}{lccccccccc}", r"\end{tabular}")
+    assert head.endswith(r"& tail coverage (0.02) & classifier (0.5) & memorisation (1) & p \\ \hline")
+    assert floor.startswith("floor & 0.0050 & 0.0150 &")
+    assert ours.startswith(r"grcd, NFE 4 & 0.0200 $\pm$ 0.0141 & 0.1200 $\pm$ 0.0141 &")
+    assert papers.endswith(r" & 2.7000 & 0.001 \\")
+    assert {line.count("&") for line in (head, floor, ours, papers)} == {9}
+
+
+def test_distances_on_the_command_line(apart, tmp_path):
+    result = command("bench", "table", "distances", "--settings", "metr-la", "--results", str(apart))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == distances.table(["metr-la"], [0, 1, 2], apart, "md")
+    missing = command("bench", "table", "distances", "--settings", "molene", "--results", str(apart))
+    assert "grcd bench run distances --settings molene" in refused(missing)
+    with pytest.raises(InputError, match="one of md, tex, csv"):
+        distances.table(["metr-la"], [0], apart, "html")
+
+
+@pytest.mark.parametrize(
+    ("choices", "name"),
+    [
+        ({}, "grcd"),
+        ({"solver": "heun"}, "grcd, heun"),
+        ({"rho": 1.0}, "grcd, rho 1"),
+        ({"grid": "entropy"}, "grcd, entropy"),
+        ({"kappa": 4.0}, "grcd, kappa 4"),
+        ({"symmetrize": "max"}, "grcd, max"),
+        (
+            {"symmetrize": "max", "kappa": 0.5, "grid": "log-snr", "rho": 2.5, "solver": "dpm++2m"},
+            "grcd, dpm++2m, rho 2.5, log-snr, kappa 0.5, max",
+        ),
+    ],
+)
+def test_a_row_is_named_after_what_differs_from_the_method(measure, tmp_path, choices, name):
+    assert tables.row_name("ablation", Cell("metr-la", "grcd", 0, 4, **choices)) == name
+
+
+def test_an_ablation_has_a_row_for_every_part(measure, tmp_path):
+    cells = [cell for cell in suites.cells("ablation", seeds=[0]) if cell.needs_network]
+    for k, cell in enumerate(cells):
+        measure(cell, 0.01 + 0.001 * k)
+    found = rows(tables.render(tables.collected("ablation", suites.cells("ablation", seeds=[0]), tmp_path), "md"))
+    assert found[0] == ["method", *(f"NFE {nfe}" for nfe in (1, 2, 4, 8, 64))]
+    shown = {row[0]: [float(entry.split()[0].strip("*~")) for entry in row[1:]] for row in found[2:] if len(row) == 6}
+    expected = {
+        tables.row_name("ablation", cells[k]): 0.01 + 0.001 * np.arange(k, k + 5) for k in range(0, len(cells), 5)
+    }
+    assert list(shown) == list(expected)
+    for name, numbers in expected.items():
+        assert shown[name] == pytest.approx(numbers)
 
 
 def test_the_gain_of_a_fitted_reference_is_paired_by_seed(measure, tmp_path):

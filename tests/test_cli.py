@@ -70,6 +70,23 @@ def test_train_sample_evaluate_in_the_datas_own_units(folder, tiny):
     assert f"{grcd.evaluate(values, tiny, 'val').ammd:.4f}" in table
 
 
+def test_how_to_sample_can_be_told_and_is_the_plans_choice_otherwise(folder):
+    model = grcd.load(folder / "runs/tiny-grcd-s5", device="cpu")
+    assert set(model.plan) == {1, 2, 4}
+    told = [{}, {"solver": "heun", "start": 0.6, "grid": "entropy"}, {"solver": "heun", "rho": 2.0}]
+    for choices in told:
+        given = [part for key, value in choices.items() for part in (f"--{key}", value)]
+        result = run("sample", "runs/tiny-grcd-s5", "-n", 9, "--nfe", 4, "--out", "told.npz", *given, cwd=folder)
+        assert result.returncode == 0, result.stderr
+        with np.load(folder / "told.npz") as file:
+            found = file["signals"]
+        (folder / "told.npz").unlink()
+        assert found == pytest.approx(model.sample(9, nfe=4, **choices), rel=1e-6)
+        for left_out in choices:  # each of them matters
+            others = {key: value for key, value in choices.items() if key != left_out}
+            assert np.abs(found - model.sample(9, nfe=4, **others)).max() > 1e-3
+
+
 def test_a_finished_run_says_so_and_is_left_alone(folder):
     before = (folder / "runs/tiny-grcd-s5/model.safetensors").stat().st_mtime_ns
     result = run("train", "--data", "tiny.npz", "--max-updates", 40, "--seed", 5, *QUICK, cwd=folder)
@@ -158,7 +175,8 @@ def test_exported_built_in_data_are_the_data(tmp_path):
         ("sample runs/tiny-grcd-s5 --out x.npz -n 0", ["n = 0"]),
         ("sample runs/tiny-grcd-s5 --out x.npz --rho -1", ["rho = -1"]),
         ("sample runs/tiny-grcd-s5 --out x.npz --grid 2,1,3", ["descending"]),
-        ("sample runs/tiny-grcd-s5 --out x.npz --grid cosine", ["grid 'cosine'", "power, log-snr"]),
+        ("sample runs/tiny-grcd-s5 --out x.npz --grid cosine", ["grid 'cosine'", "power, log-snr, entropy"]),
+        ("sample runs/tiny-grcd-s5 --out x.npz --start 2", ["start = 2.0", "above 0.02 and at most 1"]),
         ("sample runs/tiny-grcd-s5 --out x.npz --precision half", ["precision 'half'", "float32, bfloat16"]),
         ("sample runs/tiny-grcd-s5 --out x.txt", ["'.txt'", ".npz, .csv"]),
         ("sample runs/tiny-grcd-s5 --out tiny.npz", ["exists already", "--force"]),

@@ -25,7 +25,8 @@ def test_defaults_are_the_papers_hyperparameters():
     paper |= {"backbone": "gnn", "width": 128, "blocks": 3, "taps": 5, "time_dim": 64}
     paper |= {"lr": 3e-4, "weight_decay": 1e-4, "batch": 256, "clip": 1.0, "ema": 0.999}
     paper |= {"validate_every": 250, "patience": 8, "tolerance": 0.002, "max_updates": 40_000}
-    assert dataclasses.asdict(Config()) == {"method": "grcd", "seed": 0, "stopping": "gain"} | paper
+    own = {"method": "grcd", "seed": 0, "stopping": "gain", "marginals": "z-score", "support": ""}
+    assert dataclasses.asdict(Config()) == own | paper
 
 
 @pytest.mark.parametrize(
@@ -139,6 +140,9 @@ def test_every_method_is_made_of_parts_that_exist(name):
     assert method.parameterisation in PARAMETERISATIONS
     assert method.terminal in ("fitted", "scalar", "noise", "stationary")
     assert method.process in ("conjugate", "ve", "heat")
+    assert method.reference in ("spectral", "full", "mixture")
+    assert not (method.reference == "mixture" and SOLVERS[method.solver].gaussian)
+    assert not (method.planned and method.process != "conjugate")  # a plan starts at shares of a conjugate clock
     assert SOLVERS[method.solver].process in ((method.process,) if method.process == "heat" else (method.process, None))
     assert Config.make(**dict(method.settings), method=name)
     assert method.rho > 0
@@ -152,7 +156,10 @@ def test_every_method_is_made_of_parts_that_exist(name):
         ("clock+reference+residual", "clock+reference+residual+exponential", "solver"),
         ("clock+reference+residual+exponential", "grcd-rho3", "rho"),
         ("grcd-rho1", "grcd-rho3", "rho"),
-        ("grcd-rho3", "grcd", "solver"),
+        ("grcd-rho3", "grcd-exponential", "solver"),
+        ("grcd", "grcd-full", "reference"),
+        ("grcd", "grcd-spectral", "reference"),
+        ("grcd", "grcd-gnn", "settings"),
         ("clock+reference", "grcd-epsilon-heun", None),
         ("clock+reference+residual+exponential", "grcd-rho1", None),
         ("gad", "gad-native", "settings"),
@@ -165,16 +172,30 @@ def test_neighbouring_methods_differ_in_one_part(one, other, part):
 
 
 def test_methods_that_differ_in_sampling_only_share_one_network():
-    assert find("grcd-rho1").network == find("grcd-rho3").network == find("grcd").network
+    assert find("grcd-rho1").network == find("grcd-rho3").network == find("grcd-exponential").network
+    assert sharing(find("grcd-exponential"))[0] == "grcd-rho3"  # which names the runs of them all
+    assert find("grcd-rho3").network == ("conjugate", "residual")
     assert find("clock").network == find("clock+reference").network
     assert find("clock+reference").network != find("clock+reference+residual").network
     assert find("edm").network == find("isotropic-ve").network == ("ve", "preconditioned")
 
 
+def test_the_default_and_what_takes_one_part_of_it_back_have_a_network_each():
+    ours = ("grcd", "grcd-full", "grcd-spectral", "grcd-gnn")
+    assert [sharing(find(name)) for name in ours] == [[name] for name in ours]
+    assert [name for name, method in METHODS.items() if method.planned] == list(ours)
+    assert [find(name).reference for name in ours] == ["mixture", "full", "spectral", "mixture"]
+    length = {"lr": 1e-3, "stopping": "gain", "max_updates": 12_000}
+    for name in ours:
+        backbone = {} if name == "grcd-gnn" else {"backbone": "node"}
+        assert dict(find(name).settings) == backbone | length
+
+
 def test_a_method_with_settings_of_its_own_shares_no_network_with_one_without():
     native = {"width": 24, "batch": 128, "max_updates": 785_000, "patience": 10**9, "validate_every": 2500}
     assert dict(find("gad-native").settings) == native
-    assert [name for name, method in METHODS.items() if method.settings] == ["grcd-node", "gad-native"]
+    own = ["grcd", "grcd-full", "grcd-spectral", "grcd-gnn", "gad-native"]
+    assert [name for name, method in METHODS.items() if method.settings] == own
     assert (sharing(find("gad")), sharing(find("gad-native"))) == (["gad"], ["gad-native"])
     wider = dataclasses.replace(find("gad-native"), settings=tuple({**native, "width": 25}.items()))
     assert wider.network != find("gad-native").network  # values count, not only names

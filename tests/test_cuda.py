@@ -1,5 +1,8 @@
 """What only a GPU can show: the fused kernel, the captured update and sampler, the same bits twice."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -7,10 +10,12 @@ import torch.nn.functional as F
 
 import grcd
 import grcd.solvers
+from grcd import device as devices
 from grcd.kernels import silu_norm
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 SOLVERS = [name for name, row in grcd.solvers.SOLVERS.items() if row.process != "heat"]
+MIXED = [name for name in SOLVERS if not grcd.solvers.SOLVERS[name].gaussian and name != "heun-edm"]  # for a mixture
 SETTINGS = {"seed": 3, "width": 16, "validate_every": 20, "max_updates": 60, "batch": 32, "lr": 3e-3}
 
 
@@ -21,9 +26,10 @@ def small_data():
     return grcd.Graph.from_adjacency(W + W.T), 5 + random.standard_normal((90, 13)).cumsum(axis=1)
 
 
-def fitted(device, **settings):
+def fitted(device, method="grcd-exponential", **settings):
+    """By default a spectral reference, which every solver serves."""
     graph, x = small_data()
-    return grcd.GRCD(graph, device=device, **SETTINGS).fit(x[:60], x[60:], **settings)
+    return grcd.GRCD(graph, method, device=device, **SETTINGS).fit(x[:60], x[60:], **settings)
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +55,12 @@ def test_the_fused_kernel_and_its_gradients_are_those_of_the_plain_functions(row
         assert (got - want).norm() <= 1e-6 * want.norm()
 
 
-def test_the_captured_update_gives_the_same_bits_twice_and_after_an_interrupt(tmp_path, monkeypatch):
-    whole = weights(fitted("cuda", run=tmp_path / "whole"))
-    assert torch.equal(whole, weights(fitted("cuda", run=tmp_path / "again")))
+@pytest.mark.parametrize("method", ["grcd-exponential", "grcd", "grcd-gnn"])
+def test_the_captured_update_gives_the_same_bits_twice_and_after_an_interrupt(tmp_path, monkeypatch, method):
+    first = fitted("cuda", method, run=tmp_path / "whole")
+    whole, again = weights(first), fitted("cuda", method, run=tmp_path / "again")
+    assert torch.equal(whole, weights(again))
+    assert again.plan == first.plan
 
     from grcd.run import Run
 
@@ -64,9 +73,11 @@ def test_the_captured_update_gives_the_same_bits_twice_and_after_an_interrupt(tm
 
     monkeypatch.setattr(Run, "log", stop_at_the_second)
     with pytest.raises(KeyboardInterrupt):
-        fitted("cuda", run=tmp_path / "stopped")
+        fitted("cuda", method, run=tmp_path / "stopped")
     monkeypatch.setattr(Run, "log", log)
-    assert torch.equal(whole, weights(fitted("cuda", run=tmp_path / "stopped")))
+    resumed = fitted("cuda", method, run=tmp_path / "stopped")
+    assert torch.equal(whole, weights(resumed))
+    assert resumed.plan == first.plan
 
 
 def test_a_model_samples_right_after_training():
@@ -95,12 +106,51 @@ def test_the_captured_sampler_gives_the_bits_of_the_plain_one(model, solver, pre
         assert not np.isin(plain, samples[0]).any()
 
 
+@pytest.mark.parametrize("method", ["grcd", "grcd-gnn"])
+def test_a_planned_method_samples_by_its_plan_captured_or_not(method):
+    model = fitted("cuda", method)
+    for nfe in (1, 2, 4, 9):
+        choice = model.choice(nfe)
+        told = {"solver": choice.solver, "grid": choice.grid, "start": choice.start}
+        told |= {"rho": choice.rho} if choice.grid == "power" else {}
+        samples = [model.sample(50, nfe=nfe, seed=2) for _ in range(3)]  # from the second on captured
+        model.sample(3, nfe=1)  # something else
+        samples.append(model.sample(50, nfe=nfe, seed=2, **told))
+        assert all(np.array_equal(samples[0], other) for other in samples[1:])
+
+
+def test_a_captured_graph_holds_what_it_reads_and_writes():
+    """CUDA graphs know addresses only: were the tensors freed, a replay would touch whatever lies there by then."""
+
+    class Buffers:
+        def __init__(self):
+            self.source, self.sink = torch.ones(4, device="cuda"), torch.zeros(4, device="cuda")
+
+        def work(self):
+            self.sink.copy_(2 * self.source)
+
+    def captured():
+        buffers = Buffers()
+        return devices.captured(buffers.work), weakref.ref(buffers)
+
+    replay, held = captured()
+    gc.collect()
+    assert held() is not None
+    held().source.fill_(3.0)
+    replay()
+    torch.cuda.synchronize()
+    assert held().sink.tolist() == [6.0] * 4
+    del replay
+    gc.collect()
+    assert held() is None  # and nobody else does
+
+
 def test_a_captured_sampler_is_forgotten_with_its_network():
     model, (graph, x) = fitted("cuda"), small_data()
     old = [model.sample(20) for _ in range(3)][-1]
     assert not np.isclose(model.as_method("grcd-rho1").sample(20), old).any()
     model.fit(x[30:], x[:30])
-    fresh = grcd.GRCD(graph, device="cuda", **SETTINGS).fit(x[30:], x[:30])
+    fresh = grcd.GRCD(graph, "grcd-exponential", device="cuda", **SETTINGS).fit(x[30:], x[:30])
     for _ in range(2):
         assert np.array_equal(model.sample(20), fresh.sample(20))
 
@@ -118,11 +168,13 @@ def test_training_there_is_training_here_to_rounding():
     assert (here - there).norm() <= 1e-3 * here.norm()  # TF32 products, 60 updates
 
 
-def test_a_run_samples_alike_on_both_devices(tmp_path):
-    here = fitted("cpu")
+@pytest.mark.parametrize("method", ["grcd-exponential", "grcd-gnn"])
+def test_a_run_samples_alike_on_both_devices(tmp_path, method):
+    here = fitted("cpu", method)
     here.save(tmp_path / "run")
     there = grcd.load(tmp_path / "run", device="cuda")
-    for solver in SOLVERS:
+    assert there.plan == here.plan
+    for solver in [None, *(name for name in SOLVERS if method == "grcd-exponential" or name in MIXED)]:
         x, y = here.sample(50, nfe=5, solver=solver), there.sample(50, nfe=5, solver=solver)
         assert np.abs(x - y).max() <= 1e-4 * np.abs(x).max(), solver
         assert np.abs(there.sample(50, nfe=5, solver=solver, batch=7) - y).max() <= 1e-5 * np.abs(y).max()

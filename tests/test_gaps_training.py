@@ -34,7 +34,7 @@ def patchy(tiny):
 @pytest.fixture(scope="module")
 def trained(quick):
     def trained(data, run=None, train=None, **changes):
-        model = grcd.GRCD(data.graph, device="cpu", **{**quick, "seed": 3, **changes})
+        model = grcd.GRCD(data.graph, device="cpu", **{**quick, "method": "grcd-exponential", "seed": 3, **changes})
         return model.fit(data.train if train is None else train, data.val, run=run)
 
     return trained
@@ -89,7 +89,7 @@ def test_the_training_loss_is_the_mean_square_over_observed_entries(patchy):
 
 def test_methods_with_one_seed_complete_alike(patchy):
     batches = []
-    for method in ("grcd", "clock"):
+    for method in ("grcd-exponential", "clock"):
         setting = Setting(patchy, method)
         state = State(setting.network, setting.config, baseline=1.0)
         update = Update(state, setting.score, setting.x_train, setting.config, setting.reference)
@@ -167,8 +167,9 @@ def test_a_mask_that_hides_nothing_changes_no_bit(tiny, trained, monkeypatch):
     assert {**masked.result, "seconds": 0} == {**plain.result, "seconds": 0}
 
 
-def test_a_run_with_gaps_that_was_interrupted_goes_on_to_the_bit(patchy, trained, tmp_path, monkeypatch):
-    whole, log = trained(patchy), Run.log
+@pytest.mark.parametrize("method", ["grcd-exponential", "grcd-gnn"])
+def test_a_run_with_gaps_that_was_interrupted_goes_on_to_the_bit(patchy, trained, tmp_path, monkeypatch, method):
+    whole, log = trained(patchy, method=method), Run.log
 
     def stop_at_the_second(self, state, record):
         log(self, state, record)
@@ -177,9 +178,12 @@ def test_a_run_with_gaps_that_was_interrupted_goes_on_to_the_bit(patchy, trained
 
     monkeypatch.setattr(Run, "log", stop_at_the_second)
     with pytest.raises(KeyboardInterrupt):
-        trained(patchy, tmp_path / "run")
+        trained(patchy, tmp_path / "run", method=method)
     monkeypatch.setattr(Run, "log", log)
-    assert same(trained(patchy, tmp_path / "run").network.parameters(), whole.network.parameters())
+    resumed = trained(patchy, tmp_path / "run", method=method)
+    assert same(resumed.network.parameters(), whole.network.parameters())
+    assert resumed.plan == whole.plan
+    assert np.array_equal(resumed.sample(5), whole.sample(5))
 
 
 def test_signals_in_which_nothing_was_observed_are_dropped_and_counted(patchy, trained, tmp_path):
@@ -203,7 +207,7 @@ def test_training_on_gaps_learns_what_training_on_complete_signals_learns(tiny):
     settings = {"width": 16, "batch": 64, "max_updates": 400, "validate_every": 400, "lr": 5e-3, "ema": 0.95}
     x, val, gain = clusters(3000, 0), clusters(2000, 1), {}
     for name, train in {"complete": x, "gaps": holes(x)}.items():
-        result = grcd.GRCD(tiny.graph, device="cpu", **settings).fit(train, val).result
+        result = grcd.GRCD(tiny.graph, "grcd-exponential", device="cpu", **settings).fit(train, val).result
         gain[name] = result["val_reference_alone"] - result["val"]
     assert gain["complete"] > 0.03
     assert gain["gaps"] > 0.8 * gain["complete"]
@@ -229,7 +233,8 @@ def test_signals_are_copied_once_and_in_their_own_precision(patchy, trained, mon
 
     monkeypatch.setattr("grcd.model.train", spy)
     train32, kept = patchy.train.astype(np.float32), patchy.train.astype(np.float32)
-    grcd.GRCD(patchy.graph, device="cpu", width=4, max_updates=1).fit(train32, np.tile(patchy.val, (400, 1)))
+    model = grcd.GRCD(patchy.graph, "grcd-exponential", device="cpu", width=4, max_updates=1)
+    model.fit(train32, np.tile(patchy.val, (400, 1)))
     assert seen["train"].dtype == torch.float32
     assert len(seen["val"]) == 5000  # chosen before they are normalised
     assert np.array_equal(train32, kept, equal_nan=True)
@@ -261,7 +266,8 @@ def test_on_a_gpu_gaps_are_completed_outside_of_the_captured_update(patchy, quic
     """The same bits twice, and what the CPU learns to rounding."""
     fits = {}
     for name, device in (("gpu", "cuda"), ("again", "cuda"), ("cpu", "cpu")):
-        model = grcd.GRCD(patchy.graph, device=device, **{**quick, "seed": 3}).fit(patchy.train, patchy.val)
+        model = grcd.GRCD(patchy.graph, "grcd-exponential", device=device, **{**quick, "seed": 3})
+        model.fit(patchy.train, patchy.val)
         fits[name] = torch.cat([p.detach().flatten().cpu() for p in model.network.parameters()])
     assert torch.equal(fits["gpu"], fits["again"])
     assert (fits["gpu"] - fits["cpu"]).norm() <= 1e-3 * fits["cpu"].norm()  # TF32 products, 60 updates

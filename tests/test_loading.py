@@ -2,11 +2,13 @@
 
 import json
 
+import conftest
 import numpy as np
 import pandas as pd
 import pytest
 
 import grcd
+from grcd import saving
 from grcd.data import splits
 from grcd.data.writing import write_dataset, write_signals
 from grcd.errors import InputWarning
@@ -178,50 +180,71 @@ def _zeros(frame):
 
 @pytest.mark.parametrize("split_by", ["chronological", "random"])
 @pytest.mark.parametrize("fill", ["none", "linear", "mean", "forward-backward"])
-def test_nothing_in_the_test_data_changes_a_trained_model(files, quick, fill, split_by):
-    gaps = np.random.RandomState(0).rand(60, 7) < 0.1
+def test_nothing_in_the_test_data_changes_a_trained_model(files, tiny, quick, fill, split_by):
+    """By default, with enough validation signals for a plan: weights, reference, plan and samples stay the same."""
+    frame = pd.DataFrame(conftest.signals(tiny.graph, 300, 5), columns=tiny.graph.node_ids)
+    frame.insert(0, "time", pd.date_range("2024-01-01", periods=300, freq="h"))
+    gaps = np.random.RandomState(0).rand(300, 7) < 0.1
     gaps[:, 0] = False
-    holes = edited(files, lambda frame: frame.mask(gaps), "holes.csv")
-
-    held_out = np.r_[48:60] if split_by == "chronological" else splits.drawn(60, 0)["test"]
-
-    def other_test(frame):
-        frame.iloc[held_out, 1:] = np.random.RandomState(1).standard_normal((12, 6))
-        return frame
-
-    frame = other_test(pd.read_csv(files / holes))
+    frame = frame.mask(gaps)
+    frame.to_csv(files / "holes.csv", index=False)
+    held_out = np.r_[240:300] if split_by == "chronological" else splits.drawn(300, 0)["test"]
+    frame.iloc[held_out, 1:] = np.random.RandomState(1).standard_normal((60, 6))
     frame.to_csv(files / "other.csv", index=False)
-    models = []
-    for name in (holes, "other.csv"):
-        data = load(files, name, fill=fill, split_by=split_by, cap=(30, 5, 10))
+    models, tests = [], []
+    for name in ("holes.csv", "other.csv"):
+        data = load(files, name, fill=fill, split_by=split_by, cap=(60, 30, 10))
         models.append(grcd.GRCD(data.graph, device="cpu", **quick).fit(data.train, data.val))
-    one, other = (model.network.state_dict() for model in models)
+        tests.append(data.test)
+    assert not np.isclose(*tests).any()
+    one, other = (saving.tensors(model) for model in models)  # the network, the reference, the graph
     assert all((one[key] == other[key]).all() for key in one)
-    assert (models[0].reference.v == models[1].reference.v).all()
-    assert models[0].result["val"] == models[1].result["val"]
+    assert one.keys() == other.keys() > {"reference.v"}
+    assert {**models[0].result, "seconds": 0} == {**models[1].result, "seconds": 0}
+    assert models[0].plan == models[1].plan != {}
     assert np.array_equal(models[0].sample(5, seed=1), models[1].sample(5, seed=1))
 
 
-def test_validation_data_decide_which_update_is_kept_and_nothing_else(tiny, quick, tmp_path):
-    other = tiny.val[::-1] * 1.5 - 3.0
+OTHER_VALIDATION = (lambda val: val, lambda val: val[::-1] * 1.5 - 3.0)
+
+
+@pytest.mark.parametrize("method", ["grcd-exponential", "grcd-full"])
+def test_validation_data_decide_which_update_is_kept_and_how_it_samples_and_nothing_else(tiny, quick, tmp_path, method):
     logs, models = [], []
-    for k, val in enumerate((tiny.val, other)):
+    for k, other in enumerate(OTHER_VALIDATION):
         run = tmp_path / str(k)
-        models.append(grcd.GRCD(tiny.graph, device="cpu", **quick).fit(tiny.train, val, run=run))
+        model = grcd.GRCD(tiny.graph, method, device="cpu", **quick)
+        models.append(model.fit(tiny.train, other(tiny.val), run=run))
         logs.append([json.loads(line)["train"] for line in (run / "metrics.jsonl").read_text().splitlines()])
     assert logs[0] == logs[1]  # the training losses, to the last digit
-    assert (models[0].reference.v == models[1].reference.v).all()
+    one, other = ({k: t for k, t in saving.tensors(model).items() if not k.startswith("network")} for model in models)
+    assert one.keys() == other.keys() > {"reference.v"}
+    assert all((one[key] == other[key]).all() for key in one)
     assert np.array_equal(models[0].normalizer.mean, models[1].normalizer.mean)
     assert models[0].result["val"] != models[1].result["val"]
     last = [json.loads((tmp_path / str(k) / "run.json").read_text())["result"]["updates"] for k in range(2)]
     assert last == [60, 60]
 
 
+def test_with_the_default_other_validation_data_of_the_same_kind_leave_training_as_it_is(tiny, sides, quick, tmp_path):
+    """They have a say in how many components there are, which is the same here, and then only in what is kept."""
+    logs, models = [], []
+    for k, val in enumerate((sides[1], sides[1][:30])):
+        run = tmp_path / str(k)
+        models.append(grcd.GRCD(tiny.graph, device="cpu", **quick).fit(sides[0], val, run=run))
+        logs.append([json.loads(line)["train"] for line in (run / "metrics.jsonl").read_text().splitlines()])
+    assert len(models[0].reference.parts) == len(models[1].reference.parts) == 2
+    one, other = ({k: t for k, t in saving.tensors(model).items() if k.startswith("reference")} for model in models)
+    assert all((one[key] == other[key]).all() for key in one)
+    assert logs[0] == logs[1]
+    assert models[0].result["val"] != models[1].result["val"]
+
+
 def test_with_one_validation_any_validation_data_leave_the_same_model(tiny, quick):
     once = {**quick, "validate_every": quick["max_updates"]}  # the only update that can be kept is the last
     one, other = (
-        grcd.GRCD(tiny.graph, device="cpu", **once).fit(tiny.train, val)
-        for val in (tiny.val, tiny.val[::-1] * 1.5 - 3.0)
+        grcd.GRCD(tiny.graph, "grcd-exponential", device="cpu", **once).fit(tiny.train, other(tiny.val))
+        for other in OTHER_VALIDATION
     )
     assert one.result["val"] != other.result["val"]
     assert np.array_equal(one.sample(5), other.sample(5))

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from scipy.stats import multivariate_normal, norm
 from sklearn.cluster import KMeans
+from sklearn.covariance import ledoit_wolf
 
 from grcd import mixture
 from grcd.mixture import Mixture
-from grcd.reference import Gaussian, full, ledoit_wolf, low_rank, spectral
+from grcd.reference import Gaussian, full, low_rank, spectral
 
 NODES = 5
 SPECTRUM = mixtures.random_graph(NODES).spectrum
@@ -105,6 +106,26 @@ def test_the_score_is_the_gradient_of_the_log_density(q):
     close(THREE.score(X, q), gradient, rtol=1e-10)
     close(THREE.eps(X, q), -q * gradient, rtol=1e-10)
     close(THREE.eps(X, q), NAIVE.eps_hat(X, q), rtol=1e-10)
+
+
+@law
+@given(q=st.just(0.0) | levels)
+def test_the_covariance_is_that_of_all_components_about_their_common_mean(q):
+    close(THREE.covariance(q), NAIVE.covariance() + q**2 * np.eye(NODES))
+    one = Mixture(torch.ones(1).double(), THREE.means[:1], PARTS[:1])
+    close(one.covariance(q), SIGMAS[0] + q**2 * np.eye(NODES))  # a mean of its own adds nothing
+
+
+def test_the_variances_are_those_of_all_parts_and_count_as_the_parts_weigh():
+    v, counts = THREE.variances()
+    expected = [(value, w) for w, _, C in each() for value in np.linalg.eigvalsh(C)]
+    listed = sorted((value, count) for value, count in zip(v, counts, strict=True))
+    # The low-rank part names the variance that three directions share once, and counts it three times.
+    shared = [value for value, w in expected if w == float(DENSE.w[2])][:3]
+    close(shared, shared[0])
+    expected = [(value, w) for value, w in expected if value not in shared] + [(shared[0], 3 * float(DENSE.w[2]))]
+    close(listed, sorted(expected))
+    close(counts.sum(), NODES)
 
 
 def test_far_from_all_components_the_nearest_one_decides():
@@ -316,16 +337,27 @@ def clusters(rows, nodes=4, apart=30.0, share=0.3, seed=0):
 
 
 def naive_maximised(z, responsible):
-    """The docstring's formula, a signal at a time."""
+    """The docstring's formulas, a signal at a time."""
     (n, nodes), count = z.shape, responsible.sum(0)
     means = [sum(r * x for r, x in zip(column, z, strict=True)) / column.sum() for column in responsible.T]
     own = [
         sum(r * np.outer(x - m, x - m) for r, x in zip(column, z, strict=True)) / column.sum()
         for column, m in zip(responsible.T, means, strict=True)
     ]
-    shared = sum(c * S for c, S in zip(count, own, strict=True)) / n
+    shared = naive_shared(z, responsible, means)
     mixed = [(c * S + nodes * shared) / (c + nodes) for c, S in zip(count, own, strict=True)]
     return count / n, np.array(means), np.array(mixed) + 1e-6 * np.eye(nodes)
+
+
+def naive_shared(z, responsible, means):
+    """Ledoit and Wolf's estimate from signals about the means of their components, each counted as it belongs there."""
+    n, nodes = z.shape
+    off = [(r, x - m) for row, x in zip(responsible, z, strict=True) for r, m in zip(row, means, strict=True)]
+    S = sum(r * np.outer(x, x) for r, x in off) / n
+    target = np.trace(S) / nodes * np.eye(nodes)
+    scatter = sum(r * ((np.outer(x, x) - S) ** 2).sum() for r, x in off) / n  # of single signals about their mean
+    b = min(1.0, scatter / n / ((S - target) ** 2).sum())
+    return (1 - b) * S + b * target
 
 
 def same(found, expected, rtol=1e-9):
@@ -390,9 +422,9 @@ def test_the_likelihood_rises_from_iteration_to_iteration_and_never_falls_notice
 @pytest.mark.parametrize("alone", [0, 1, 2])
 def test_a_component_of_few_signals_or_none_is_as_wide_as_the_shared_covariance_almost(alone):
     z = mixtures.normal(50, NODES)
-    found = mixture.maximised(z, torch.nn.functional.one_hot((torch.arange(50) < alone).long(), 2).double())
-    groups = [group - group.mean(0) for group in (z[:alone], z[alone:]) if len(group)]
-    shared = sum(group.T @ group for group in groups) / 50
+    belongs = torch.nn.functional.one_hot((torch.arange(50) < alone).long(), 2).double()
+    found = mixture.maximised(z, belongs)
+    shared = torch.from_numpy(naive_shared(z.numpy(), belongs.numpy(), found.means.numpy()))
     few = found.parts[1].covariance()
     assert float(torch.linalg.eigvalsh(few - NODES / (NODES + alone) * shared)[0]) > 0
     assert torch.isfinite(found.log_prob(z)).all()
@@ -400,12 +432,20 @@ def test_a_component_of_few_signals_or_none_is_as_wide_as_the_shared_covariance_
         close(few, NODES / (NODES + alone) * shared + 1e-6 * torch.eye(NODES), rtol=1e-9)
 
 
-def test_one_component_is_the_shrunken_covariance_about_zero():
-    z = mixtures.normal(40, NODES) @ mixtures.normal(NODES, NODES, seed=5)
-    one = mixture.fit(z, 1)
-    close(one.parts[0].covariance(), ledoit_wolf(z.numpy()))
-    assert torch.equal(one.means, torch.zeros(1, NODES).double())
+@pytest.mark.parametrize("rows", [3, 40, 4000])
+def test_one_component_is_the_covariance_of_all_signals_shrunk_the_more_the_fewer_they_are(rows):
+    z = mixtures.normal(rows, NODES) @ mixtures.normal(NODES, NODES, seed=5) + 3.0
+    one, S = mixture.fit(z, 1), np.cov(z.T, bias=True)
+    shrunk = ledoit_wolf(z.numpy())[0]  # scikit-learn's, about the mean
+    close(one.parts[0].covariance(), (rows * S + NODES * shrunk) / (rows + NODES) + 1e-6 * np.eye(NODES), rtol=1e-9)
+    close(one.means[0], z.mean(0))
     assert torch.equal(one.weights, torch.ones(1).double())
+
+
+def test_fewer_signals_than_nodes_leave_no_direction_without_a_variance():
+    """Twenty signals on 300 nodes: the covariance has rank 19."""
+    z = mixtures.normal(20, 300)
+    assert float(mixture.fit(z, 1).parts[0].v.min()) > 0.1
 
 
 @pytest.mark.parametrize("components", [1, 2])
@@ -424,9 +464,10 @@ def state(found):
 
 @pytest.mark.parametrize("rows", [2, 7, 8, 20])
 def test_of_few_signals_a_mixture_is_made_that_has_a_density_everywhere(rows):
-    z, val = mixtures.normal(rows, 7), mixtures.normal(10, 7, seed=1)
-    for found in (mixture.select(z, val), *(mixture.fit(z, k) for k in (1, 2) if k <= rows)):
-        assert torch.isfinite(found.log_prob(100 * val)).all()
+    z, other = mixtures.normal(rows, 7), mixtures.normal(10, 7, seed=1)
+    chosen = mixture.select(z, other), mixture.select_by_bic(z)
+    for found in (*chosen, *(mixture.fit(z, k) for k in (1, 2) if k <= rows)):
+        assert torch.isfinite(found.log_prob(100 * other)).all()
         assert all((part.v > 0).all() for part in found.parts)
 
 
@@ -436,8 +477,19 @@ def test_the_mean_likelihood_is_taken_over_all_signals(chunk, monkeypatch):
     close(mixture.mean_log_prob(THREE, X), np.log(density(X.numpy())).mean(), rtol=1e-10)
 
 
+# -- how many components -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """The numbers of components of the mixtures that were fitted, in order."""
+    counts, fit = [], mixture.fit
+    monkeypatch.setattr(mixture, "fit", lambda z, count: (counts.append(count), fit(z, count))[1])
+    return counts
+
+
 @pytest.mark.parametrize(("count", "apart"), [(1, 0.0), (2, 6.0)])
-def test_the_validation_signals_choose_how_many_components(count, apart):
+def test_validation_signals_choose_how_many_components(count, apart):
     random = np.random.default_rng(0)
     mix = random.standard_normal((NODES, NODES))
 
@@ -446,26 +498,109 @@ def test_the_validation_signals_choose_how_many_components(count, apart):
         return torch.from_numpy(random.standard_normal((rows, NODES)) @ mix + side)
 
     train, val = signals(1000), signals(500)
-    mean = train.mean(0)
-    found = mixture.select(train - mean, val - mean)
+    found = mixture.select(train, val)
     assert len(found.parts) == count
-    for one, other in zip(state(found), state(mixture.select(train - mean, val - mean)), strict=True):
+    for other in (mixture.select(train, val), mixture.fit(train, count)):  # and nothing else about them
+        for one, another in zip(state(found), state(other), strict=True):
+            assert torch.equal(one, another)
+
+
+@pytest.mark.parametrize(
+    ("likelihoods", "counts", "chosen"),
+    [
+        ([0.0, 0.1, 9.0], [1, 2], 1),  # nats a signal: a tenth is not noticeable,
+        ([0.0, 0.11, 0.2, 9.0], [1, 2, 3], 2),  # more is
+        ([0.0, 0.11, 0.22, 0.33, 0.5], [1, 2, 3, 4, 6], 4),  # 0.085 for each of two
+        ([0.0, 5.0, 5.4], [1, 2, 3], 2),  # and less than a tenth of what the second brought
+        ([0.0, 5.0, 5.6, 6.2, 7.1], [1, 2, 3, 4, 6], 4),
+        ([0.0, 5.0, 5.6, 6.2, 7.3, 8.4], [1, 2, 3, 4, 6, 8], 8),
+        ([-3.0, -4.0, 9.0], [1, 2], 1),
+    ],
+)
+def test_each_component_has_to_bring_a_share_of_what_the_second_one_brought(
+    monkeypatch, tried, likelihoods, counts, chosen
+):
+    train, val, left = clusters(100)[0], X[:, :4], iter(likelihoods)
+
+    def mean_log_prob(found, z):
+        assert z is val
+        return next(left)
+
+    monkeypatch.setattr(mixture, "mean_log_prob", mean_log_prob)
+    assert len(mixture.select(train, val).parts) == chosen
+    assert tried == counts
+
+
+@pytest.mark.parametrize(("rows", "most"), [(2, 1), (7, 1), (8, 2), (11, 2), (12, 3), (31, 6), (32, 8), (100, 8)])
+def test_there_are_at_most_a_quarter_as_many_components_as_signals(monkeypatch, tried, rows, most):
+    z = clusters(rows)[0]
+    with monkeypatch.context() as patch:  # one more is always better
+        patch.setattr(mixture, "mean_log_prob", lambda found, z: float(len(found.parts)))
+        assert len(mixture.select(z, X[:, :4]).parts) == most
+        assert max(tried) == most
+    monkeypatch.setattr(mixture, "bic", lambda found, z: -float(len(found.parts)))
+    assert len(mixture.select_by_bic(z).parts) == most
+    assert max(tried) == most
+
+
+# -- the information criterion -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("found", [THREE, LINE], ids=["five nodes", "one node"])
+@pytest.mark.parametrize("chunk", [1, 1 << 22])
+def test_the_criterion_counts_free_parameters_and_takes_the_likelihood_of_all_signals(found, chunk, monkeypatch):
+    monkeypatch.setattr(mixture, "CHUNK", chunk)
+    found = Mixture(found.weights, found.means, tuple(full(part.covariance().numpy()) for part in found.parts))
+    nodes = found.means.shape[1]
+    z = 2 * mixtures.normal(11, nodes, seed=6)
+    free = ["weight"] * (3 - 1)  # the last one is what the others leave
+    for _ in range(3):
+        free += [("mean", i) for i in range(nodes)]
+        free += [("covariance", i, j) for i in range(nodes) for j in range(i + 1)]
+    likelihood = 0.0
+    for x in z.numpy():
+        terms = zip(found.weights.numpy(), found.means.numpy(), found.parts, strict=True)
+        likelihood += np.log(sum(w * multivariate_normal(m, part.covariance()).pdf(x) for w, m, part in terms))
+    assert mixture.bic(found, z) == pytest.approx(len(free) * math.log(11) - 2 * float(likelihood), rel=1e-10)
+
+
+def test_by_the_criterion_two_gaussians_far_apart_need_two_components():
+    z, first = clusters(600)
+    found = mixture.select_by_bic(z)
+    same(found, naive_maximised(z.numpy(), np.repeat(np.eye(2), [first, 600 - first], axis=0)))
+    assert mixture.bic(found, z) < min(mixture.bic(mixture.fit(z, k), z) for k in (1, 3))
+
+
+def test_by_the_criterion_one_gaussian_needs_one_component():
+    z = mixtures.normal(1500, NODES, seed=7) @ mixtures.normal(NODES, NODES, seed=8) + 3.0
+    for one, other in zip(state(mixture.select_by_bic(z)), state(mixture.fit(z, 1)), strict=True):
         assert torch.equal(one, other)
+    assert mixture.bic(mixture.fit(z, 1), z) < mixture.bic(mixture.fit(z, 2), z)
 
 
-def test_more_components_are_not_tried_than_there_are_signals_for(monkeypatch):
-    tried, fit = [], mixture.fit
-    monkeypatch.setattr(mixture, "fit", lambda z, count: (tried.append(count), fit(z, count))[1])
-    monkeypatch.setattr(mixture, "mean_log_prob", lambda found, z: float(len(found.parts)))  # always one more
-    assert len(mixture.select(X.repeat(2, 1) + mixtures.normal(12, NODES), X).parts) == 3  # twelve signals
-    assert tried == [1, 2, 3]
+@pytest.mark.parametrize(
+    ("criteria", "counts", "chosen"),
+    [
+        ({1: 5, 2: 3, 3: 4, 4: 1}, [1, 2, 3], 2),
+        ({1: 5, 2: 6, 3: 1}, [1, 2], 1),
+        ({1: 5, 2: 4, 3: 4, 4: 1}, [1, 2, 3], 2),  # equal is no better
+        ({1: 6, 2: 5, 3: 4, 4: 3, 6: 2, 8: 1}, [1, 2, 3, 4, 6, 8], 8),
+        ({1: -1, 2: -2, 3: -3, 4: -2}, [1, 2, 3, 4], 3),  # a density may be above one
+    ],
+)
+def test_components_are_added_until_the_criterion_rises(monkeypatch, tried, criteria, counts, chosen):
+    z = clusters(100)[0]
+
+    def bic(found, signals):
+        assert signals is z  # of the signals that it was fitted to
+        return criteria[len(found.parts)]
+
+    monkeypatch.setattr(mixture, "bic", bic)
+    assert len(mixture.select_by_bic(z).parts) == chosen
+    assert tried == counts
 
 
-def test_only_a_noticeable_gain_buys_a_component(monkeypatch):
-    for gains, count in (([0.0, 0.09], 1), ([0.0, 0.11, 0.2], 2), ([0.0, 0.11, 0.22, 0.22], 3)):
-        left = iter(gains)
-        monkeypatch.setattr(mixture, "mean_log_prob", lambda found, z, left=left: next(left))
-        assert len(mixture.select(mixtures.normal(40, NODES), X).parts) == count
+# -- one iteration -----------------------------------------------------------------------------------------------------
 
 
 def test_an_iteration_that_makes_it_worse_is_taken_back(monkeypatch):

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import grcd
-from grcd import mixture, training
+from grcd import mixture, saving, training
 from grcd.methods import METHODS
 from grcd.mixture import Mixture
 from grcd.normalizer import Normalizer
@@ -31,10 +31,11 @@ class Zeros(torch.nn.Module):
 
 @pytest.fixture(scope="module")
 def brief(tiny, quick):
-    """Fit for a few updates, with other settings."""
+    """Fit the plain spectral model for a few updates, or another one, with other settings."""
 
     def brief(train=tiny.train, val=tiny.val, graph=tiny.graph, **changes):
-        return grcd.GRCD(graph, device="cpu", **{**quick, "max_updates": 20, "seed": 3, **changes}).fit(train, val)
+        chosen = {**quick, "method": "grcd-exponential", "max_updates": 20, "seed": 3, **changes}
+        return grcd.GRCD(graph, device="cpu", **chosen).fit(train, val)
 
     return brief
 
@@ -81,7 +82,7 @@ def filtered(fitted, noise, response):
 @pytest.mark.parametrize("nfe", [1, 4, 5])
 def test_without_a_residual_samples_are_draws_of_the_reference_at_the_last_level(fitted, noise, solver, nfe):
     # kappa 2, t from 1 to 0.02: levels 2 and 0.04. The propagator is exact, so the number of steps does not matter.
-    found = without_network(fitted, "grcd").sample(9, nfe=nfe, seed=5, solver=solver)
+    found = without_network(fitted, "grcd-exponential").sample(9, nfe=nfe, seed=5, solver=solver)
     response = np.sqrt(fitted.reference.v.numpy() + 0.04**2)
     assert found == pytest.approx(filtered(fitted, np.concatenate(noise), response), rel=1e-10)
 
@@ -138,7 +139,7 @@ def test_a_stochastic_solver_adds_noise_of_its_own_at_every_step(fitted, noise, 
     assert found == pytest.approx(filtered(fitted, x, 1.0), rel=1e-10)
 
 
-@pytest.mark.parametrize("method", ["grcd", "edm"])
+@pytest.mark.parametrize("method", ["grcd-exponential", "edm"])
 def test_a_stochastic_solver_serves_conjugate_and_isotropic_noise_at_every_budget(brief, method):
     model, calls = brief(method=method), []
     model.network.register_forward_hook(lambda *_: calls.append(1))
@@ -169,6 +170,7 @@ def test_what_is_asked_for_twice_in_a_row_is_noticed(fitted, monkeypatch):
     monkeypatch.setattr(grcd.GRCD, "_sampler", noted)
     plain = {"n": 6, "nfe": 3}
     others = [{"n": 7}, {"nfe": 4}, {"solver": "heun"}, {"rho": 2.0}, {"grid": "log-snr"}, {"precision": "bfloat16"}]
+    others += [{"start": 0.5}, {"grid": "entropy"}]
     for choices in [plain, *({**plain, **other} for other in others), plain]:
         seen.clear()
         model._replays = {6: "captured for what was asked before"}
@@ -190,7 +192,7 @@ def test_another_network_is_never_asked_for_again(tiny, brief, monkeypatch):
     model = brief()
     model.sample(3)
     model.sample(3)
-    other = model.as_method("grcd")
+    other = model.as_method("grcd-exponential")
     other.sample(3)
     model.sample(3)  # the first is not disturbed
     assert seen == [False, True, False, True]
@@ -206,7 +208,7 @@ def test_the_network_alone_is_what_sampling_asks_of_it(fitted, monkeypatch):
     counted.network.register_forward_hook(
         lambda network, args, out: calls.append((tuple(args[0].shape), torch.is_inference_mode_enabled()))
     )
-    monkeypatch.setattr(grcd.GRCD, "_batch", lambda self: 4)
+    monkeypatch.setattr(grcd.GRCD, "batch", lambda self: 4)
     alone = counted.network_alone(10, evaluations=3)
     alone()
     once = [((rows, 6), True) for rows in (4, 4, 2) for _ in range(3)]
@@ -230,10 +232,10 @@ def test_samples_follow_the_units_of_the_training_signals(tiny, brief):
 
 def test_samples_follow_the_order_of_nodes(fitted, quick, monkeypatch):
     order = np.array([3, 0, 5, 1, 4, 2])
-    manifest = copy.deepcopy(fitted._facts) | {"result": {}}
+    manifest = copy.deepcopy(fitted.facts) | {"result": {}}
     manifest["normalizer"] = {key: [value[i] for i in order] for key, value in manifest["normalizer"].items()}
-    moved = grcd.GRCD(fitted.graph.permuted(order), device="cpu", seed=3, **quick)
-    moved._restored(Path(), manifest, fitted._tensors())
+    moved = grcd.GRCD(fitted.graph.permuted(order), "grcd-exponential", device="cpu", seed=3, **quick)
+    moved._restored(Path(), manifest, saving.tensors(fitted))
     expected = fitted.sample(9, seed=5)[:, order]
 
     draw = Gaussian.draw
@@ -258,10 +260,20 @@ def test_nothing_random_outside_of_the_model_is_touched_or_looked_at(brief):
 
 
 def test_fit_returns_the_model_and_the_seed_decides_what_it_learns(brief, tiny, quick):
-    model = grcd.GRCD(tiny.graph, **{**quick, "max_updates": 20})
+    model = grcd.GRCD(tiny.graph, "grcd-exponential", **{**quick, "max_updates": 20})
     assert model.fit(tiny.train, tiny.val) is model
     assert np.array_equal(brief(seed=0).sample(4), model.sample(4))
     assert not np.isin(brief(seed=1).sample(4), model.sample(4)).any()
+
+
+def test_the_default_is_the_method_of_that_name_with_settings_of_its_own(tiny, quick, sides):
+    chosen = {"backbone": "node", "lr": 1e-3, "stopping": "gain", "max_updates": 12_000}
+    plain = asdict(grcd.GRCD(tiny.graph, "grcd-rho3", device="cpu").config)
+    assert asdict(grcd.GRCD(tiny.graph, device="cpu").config) == plain | chosen | {"method": "grcd"}
+    given = grcd.GRCD(tiny.graph, device="cpu", lr=0.5, backbone="gnn").config
+    assert (given.lr, given.backbone, given.max_updates) == (0.5, "gnn", 12_000)
+    one, other = (grcd.GRCD(tiny.graph, *name, device="cpu", **quick).fit(*sides) for name in ((), ("grcd",)))
+    assert np.array_equal(one.sample(4), other.sample(4))
 
 
 def test_without_validation_signals_the_last_tenth_of_training_validates(brief, tiny):
@@ -310,7 +322,7 @@ def test_validation_signals_that_cannot_work_are_refused(brief, tiny):
     ("settings", "message"),
     [
         ({"widht": 4}, r"setting 'widht'\nexpected one of method, seed, kappa,.*max_updates\n.*'width'"),
-        ({"method": "grdc"}, r"method 'grdc'\nexpected one of grcd, grcd-rho3,.*\n.*'grcd'"),
+        ({"method": "grdc"}, r"method 'grdc'\nexpected one of grcd, grcd-full,.*\n.*'grcd'"),
         ({"device": "tpu"}, "device 'tpu'"),
         ({"width": 0}, "width = 0"),
         ({"width": 2.5}, r"width = 2\.5\nexpected a whole number"),
@@ -337,7 +349,11 @@ def test_settings_that_cannot_work_are_refused(tiny, settings, message):
         ({"nfe": 0}, "nfe = 0"),
         ({"solver": "hune"}, "did you mean 'heun'"),
         ({"rho": 0.0}, "rho = 0"),
-        ({"grid": "linear"}, "one of power, log-snr"),
+        ({"grid": "linear"}, "one of power, log-snr, entropy"),
+        ({"start": 0.0}, "start = 0.0\nexpected a share of the largest noise level, above 0.02 and at most 1"),
+        ({"start": 0.02}, "start = 0.02"),  # the smallest level: nothing to integrate
+        ({"start": 1.001}, "start = 1.001"),
+        ({"start": float("nan")}, "start = nan"),
         ({"grid": [2.0, 0.04]}, "a grid of 2 levels\nexpected 3 levels"),
         ({"batch": -1}, "batch = -1"),
     ],
@@ -352,7 +368,7 @@ def test_a_seed_may_have_any_number_of_digits_or_is_refused_at_once(tiny):
         model = grcd.GRCD(tiny.graph, seed=2**70, width=4)
     except grcd.InputError:
         return
-    model._network()
+    model.fresh_network()
 
 
 def test_a_model_that_was_not_fitted_neither_samples_nor_saves(tiny, tmp_path):
@@ -366,7 +382,7 @@ def test_a_model_that_was_not_fitted_neither_samples_nor_saves(tiny, tmp_path):
 # -- saved and loaded ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["grcd", "clock", "grcd-rho1"])
+@pytest.mark.parametrize("method", ["grcd", "grcd-exponential", "clock", "grcd-rho1"])
 def test_a_loaded_model_gives_the_same_samples_to_the_bit(brief, tmp_path, method):
     model = brief(method=method)
     model.save(tmp_path / "run")
@@ -467,35 +483,39 @@ def test_a_path_without_a_run_is_refused_and_the_runs_beside_it_are_named(copied
 
 
 @pytest.fixture(scope="module")
-def sides(tiny):
-    """Signals on two sides, far enough apart that one Gaussian will not do: training and validation."""
-    random = np.random.RandomState(0)
-    side = 5.0 * (2 * random.randint(0, 2, size=(120, 1)) - 1) * np.linspace(0.5, 1.0, 6)
-    x = 10.0 + random.standard_normal((120, 6)) * np.linspace(0.5, 2.0, 6) + side
-    return x[:80], x[80:]
-
-
-@pytest.fixture(scope="module")
 def blended(brief, sides):
     """Read-only."""
-    return brief(*sides, method="grcd-mixture")
+    return brief(*sides, method="grcd-gnn")
 
 
 def tensors_of(reference):
     return [reference.weights, reference.means, *(t for part in reference.parts for t in (part.v, part.B))]
 
 
-def test_a_mixture_is_the_one_that_validation_signals_choose(blended, sides):
-    z_train, z_val = (torch.from_numpy(Normalizer.fit(sides[0], blended.graph).apply(x)) for x in sides)
+def test_a_mixture_is_the_one_that_validation_signals_choose(blended, sides, brief):
+    z = [torch.from_numpy(Normalizer.fit(sides[0], blended.graph).apply(x)) for x in sides]
     assert isinstance(blended.reference, Mixture)
     assert len(blended.reference.parts) == 2
-    for found, expected in zip(tensors_of(blended.reference), tensors_of(mixture.select(z_train, z_val)), strict=True):
+    elsewhere = brief(sides[0], sides[1][:35], method="grcd-gnn")  # they say how many, and nothing else
+    for found in (mixture.select(*z), mixture.fit(z[0], 2), elsewhere.reference):
+        for one, other in zip(tensors_of(blended.reference), tensors_of(found), strict=True):
+            assert torch.equal(one, other)
+
+
+def test_one_full_gaussian_is_a_mixture_of_one_part_whatever_the_signals_look_like(brief, sides):
+    model = brief(*sides, method="grcd-full", max_updates=1)
+    z = torch.from_numpy(Normalizer.fit(sides[0], model.graph).apply(sides[0]))
+    for found, expected in zip(tensors_of(model.reference), tensors_of(mixture.fit(z, 1)), strict=True):
         assert torch.equal(found, expected)
+    C, U = model.reference.covariance().numpy(), model.graph.spectrum.U
+    assert np.abs(C - np.cov(z.T, bias=True)).max() < 0.05  # the whole of it,
+    off = U.T @ C @ U
+    assert np.abs(off - np.diag(np.diag(off))).max() > 0.1  # which a spectral reference leaves out in part
 
 
 @pytest.mark.parametrize("nfe", [1, 4])
 def test_without_a_residual_samples_of_a_mixture_are_its_draws_carried_along_its_flow(blended, nfe):
-    bare, found = without_network(blended, "grcd-mixture"), blended.reference
+    bare, found = without_network(blended, "grcd-gnn"), blended.reference
     xi, u = Stream(5, "terminal").normal(0, 9 * 6).view(9, 6), Stream(5, "component").uniform(0, 9)
     cut = float(found.weights[0])
     assert 0 < int((u < cut).sum()) < 9  # both are drawn
@@ -503,7 +523,8 @@ def test_without_a_residual_samples_of_a_mixture_are_its_draws_carried_along_its
     levels = np.linspace(2.0 ** (1 / 3), 0.04 ** (1 / 3), nfe + 1) ** 3
     for q0, q1 in pairwise(levels.tolist()):
         x = found.propagate(x, q1, q0, 16 // nfe)
-    assert bare.sample(9, nfe=nfe, seed=5) == pytest.approx(filtered(blended, x.numpy(), 1.0), rel=1e-10)
+    plain = {"solver": "residual-2m", "rho": 3.0, "start": 1.0}  # whatever the plan is
+    assert bare.sample(9, nfe=nfe, seed=5, **plain) == pytest.approx(filtered(blended, x.numpy(), 1.0), rel=1e-10)
 
 
 def test_batches_of_a_mixture_draw_what_all_together_would(blended):
@@ -549,10 +570,10 @@ def test_a_mixture_whose_parts_differ_in_size_is_refused(blended, tmp_path, spoi
 
 
 def test_a_model_of_one_reference_does_not_sample_as_one_of_another(blended, fitted):
-    with pytest.raises(grcd.InputError, match="one that is trained alike: grcd-mixture\n"):
-        blended.as_method("grcd")
-    with pytest.raises(grcd.InputError, match="one that is trained alike: grcd, "):
-        fitted.as_method("grcd-mixture")
+    with pytest.raises(grcd.InputError, match="one that is trained alike: grcd-gnn\n"):
+        blended.as_method("grcd-exponential")
+    with pytest.raises(grcd.InputError, match="one that is trained alike: grcd-rho3, "):
+        fitted.as_method("grcd-gnn")
 
 
 def test_gaps_are_drawn_by_the_spectral_gaussian_when_the_reference_is_a_mixture(brief, sides, monkeypatch):
@@ -564,7 +585,7 @@ def test_gaps_are_drawn_by_the_spectral_gaussian_when_the_reference_is_a_mixture
         "__init__",
         lambda self, x, filler, random: (fillers.append(filler), init(self, x, filler, random))[1],
     )
-    model = brief(*holes, method="grcd-mixture")
+    model = brief(*holes, method="grcd-gnn")
     graph = model.graph
     z = [Normalizer.fit(holes[0], graph).apply(x) for x in holes]
     plain = spectral(ledoit_wolf(z[0]), graph.spectrum)
@@ -596,10 +617,10 @@ def test_every_method_trains_samples_and_comes_back_from_its_folder(tiny, quick,
     assert not np.isclose(model.sample(7, nfe=8, seed=2), samples[-1]).any()
 
 
-def test_methods_with_the_same_network_train_the_same_weights(tiny, quick):
+def test_methods_with_the_same_network_train_the_same_weights(tiny, sides, quick):
     weights = {}
-    for name, method in METHODS.items():
-        model = grcd.GRCD(tiny.graph, name, seed=3, device="cpu", **quick).fit(tiny.train, tiny.val)
+    for name, method in METHODS.items():  # on signals that tell one Gaussian from two
+        model = grcd.GRCD(tiny.graph, name, seed=3, device="cpu", **quick).fit(*sides)
         # Other settings are the same here: given ones win over a method's.
         kind = method.process, method.parameterisation, method.reference, model.config.backbone
         weights.setdefault(kind, []).append([p.numpy().tobytes() for p in model.network.state_dict().values()])
@@ -614,7 +635,7 @@ def test_methods_with_the_same_network_train_the_same_weights(tiny, quick):
         ("edm", "euler-maruyama-heat"),
         ("edm", "heun-paper"),
         ("edm", "exponential-paper"),
-        *(("grcd-mixture", name) for name in ("exponential", "exponential-paper", "euler-maruyama-heat")),
+        *(("grcd-gnn", name) for name in ("exponential", "exponential-paper", "euler-maruyama-heat")),
         *(("gad", name) for name, row in SOLVERS.items() if name != "euler-maruyama-heat"),
     ],
 )
@@ -630,7 +651,7 @@ def test_gad_at_its_authors_size_has_settings_of_its_own(tiny):
     given = grcd.GRCD(tiny.graph, "gad-native", 5, "cpu", width=16, validate_every=10, lr=1e-3)
     assert asdict(given.config) == model | {"width": 16, "validate_every": 10, "lr": 1e-3, "seed": 5}
     # Input 65 x 24 + 24; three blocks of 6 x 24 taps, 24 x 24 + 24, 2 x 24; output 24 + 1.
-    network = grcd.GRCD(tiny.graph, "gad-native", device="cpu")._network()
+    network = grcd.GRCD(tiny.graph, "gad-native", device="cpu").fresh_network()
     assert sum(p.numel() for p in network.parameters()) == 1584 + 3 * (144 + 600 + 48) + 25 == 3985
 
 

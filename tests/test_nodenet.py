@@ -1,5 +1,6 @@
 """NodeNet: a naive re-implementation node by node, what it starts from, and that it never ends below its reference."""
 
+import json
 import math
 
 import numpy as np
@@ -82,8 +83,9 @@ def test_its_nodes_are_not_alike():
 @pytest.mark.parametrize("lr", [1e-3, 10.0])
 def test_it_never_ends_worse_than_its_reference(tiny, quick, lr):
     """With a learning rate that ruins everything, what is kept is the start: the reference itself."""
-    settings = {**quick, "lr": lr, "backbone": "node", "max_updates": 40}
-    model = grcd.GRCD(tiny.graph, "grcd-mixture", seed=0, device="cpu", **settings).fit(tiny.train, tiny.val)
+    settings = {**quick, "lr": lr, "max_updates": 40}
+    model = grcd.GRCD(tiny.graph, seed=0, device="cpu", **settings).fit(tiny.train, tiny.val)
+    assert isinstance(model.network, NodeNet)  # by default
     assert model.result["val"] <= model.result["val_reference_alone"] * (1 + 1e-12)
     if lr == 10.0:
         assert model.result["best_update"] == 0
@@ -92,8 +94,26 @@ def test_it_never_ends_worse_than_its_reference(tiny, quick, lr):
         assert not model.network(z, torch.tensor(0.5)).any()
 
 
+def test_training_goes_on_while_validations_above_the_reference_improve(tiny, quick, tmp_path):
+    """The first updates lead away from the reference: patience counts from the best validation since."""
+    settings = {**quick, "lr": 1.0, "max_updates": 300, "validate_every": 5, "patience": 3}
+    model = grcd.GRCD(tiny.graph, "grcd-spectral", seed=0, device="cpu", **settings)
+    model.fit(tiny.train, tiny.val, run=tmp_path / "run")
+    lines = (tmp_path / "run/metrics.jsonl").read_text().splitlines()
+    losses, reference = [json.loads(line)["val"] for line in lines], model.result["val_reference_alone"]
+    assert min(losses[:4]) > 1.01 * reference  # had the reference been a milestone, training would have ended here
+    assert model.result["val"] == min(losses) < 0.99 * reference  # and nothing would have been learned
+    milestone, since = math.inf, []  # the rule by hand
+    for loss in losses:
+        improved = milestone - loss > 0.002 * max(reference - loss, 0.0)
+        since.append(0 if improved else since[-1] + 1)
+        milestone = loss if improved else milestone
+    assert since.index(3) == len(losses) - 1  # it ends at the third in a row that is no improvement, and not before
+    assert model.result["updates"] == 5 * len(losses)
+
+
 def test_a_run_with_it_comes_back_from_its_folder_to_the_bit(tiny, quick, tmp_path):
-    model = grcd.GRCD(tiny.graph, "grcd-node", seed=1, device="cpu", **quick)
+    model = grcd.GRCD(tiny.graph, "grcd", seed=1, device="cpu", **quick)
     model.fit(tiny.train, tiny.val, run=tmp_path / "run")
     assert isinstance(model.network, NodeNet)
     assert np.array_equal(grcd.load(tmp_path / "run", device="cpu").sample(5, nfe=2), model.sample(5, nfe=2))

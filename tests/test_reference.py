@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 from scipy.stats import multivariate_normal
 from sklearn.covariance import ledoit_wolf as sklearn_ledoit_wolf
 
-from grcd import normalizer, reference
+from grcd import normalizer, reference, systems
 from grcd.graph import Graph
 from grcd.process import ConjugateProcess
 from grcd.reference import Gaussian
@@ -82,6 +82,8 @@ class Contract:
         close(gaussian.covariance(q), sigma + q**2 * np.eye(NODES))
         variance = np.repeat(gaussian.variance(q), gaussian.multiplicity.long())
         close(np.sort(variance), np.linalg.eigvalsh(sigma) + q**2)
+        v, times = gaussian.variances()
+        close(np.sort(np.repeat(v, times.astype(int))), np.linalg.eigvalsh(sigma))
 
     @law
     @given(q=levels)
@@ -229,11 +231,11 @@ class Contract:
             close(root.T @ root, left)
             assert np.array_equal(found[:, observed], np.tile(SIGNAL[observed], (NODES + 1, 1)))
 
-    @pytest.mark.parametrize("room", [1, 1000, reference.SYSTEMS])
+    @pytest.mark.parametrize("room", [1, 1000, systems.BYTES])
     @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
     def test_completing_is_a_draw_corrected_by_a_dense_solve_row_by_row(self, case, share, room, monkeypatch):
         gaussian, sigma = case
-        monkeypatch.setattr(reference, "SYSTEMS", room)  # systems solved one by one, some at a time, all together
+        monkeypatch.setattr(systems, "BYTES", room)  # systems solved one by one, some at a time, all together
         x, noise = gappy_signals(share)
         for precision in (x, x.float()):
             found = gaussian.completed(precision, noise)

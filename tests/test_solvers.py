@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mixtures import GraphCoordinates, normal, random_graph, random_mixture, random_process
 from scipy.integrate import quad, solve_ivp
 
-from grcd import reference, solvers
+from grcd import grids, reference, solvers
 from grcd.errors import InputError
 from grcd.mixture import Mixture
 from grcd.process import HeatProcess
@@ -347,7 +347,7 @@ def test_residual_multistep_equals_its_equations(name, order, other, monkeypatch
 # -- budgets, borders, batches -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("grid", ["power", "log-snr"])
+@pytest.mark.parametrize("grid", ["power", "log-snr", "entropy"])
 @pytest.mark.parametrize("name", FLOW)
 def test_every_budget_is_spent_exactly_at_levels_inside_the_range(name, grid):
     for nfe in range(1, 10):
@@ -384,6 +384,40 @@ def test_signals_do_not_know_of_each_other(name):
     together = solvers.solve(name, MIXTURE.eps_hat, X, 5, PROCESS, SPECTRAL)
     apart = [solvers.solve(name, MIXTURE.eps_hat, x[None], 5, PROCESS, SPECTRAL) for x in X]
     torch.testing.assert_close(together, torch.cat(apart), rtol=ROUNDING, atol=ROUNDING)
+
+
+# -- where the levels lie ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("other", [*REFERENCES.values(), FULL], ids=[*REFERENCES, "full"])
+@pytest.mark.parametrize("start", [1.0, 0.3])
+def test_on_the_grid_entropy_the_entropy_of_the_reference_falls_by_equal_steps(other, start):
+    """``log det`` of the covariance at a level, twice the entropy up to a constant; a mixture's parts as they weigh."""
+    weights, parts = (other.weights, other.parts) if isinstance(other, Mixture) else ([1.0], [other])
+
+    def entropy(q):
+        return sum(float(w) * np.linalg.slogdet(part.covariance(q))[1] for w, part in zip(weights, parts, strict=True))
+
+    grid = solvers.levels("residual-2m", 7, PROCESS, "entropy", reference=other, start=start)
+    assert (len(grid), grid[0], grid[-1]) == (8, start * Q0, Q1)
+    falls = -np.diff([entropy(q) for q in grid])
+    assert falls.min() > 0.1  # in absolute terms, so that the next line says something
+    np.testing.assert_allclose(falls, np.full(7, (entropy(start * Q0) - entropy(Q1)) / 7), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["heun", "residual-2m", "euler-maruyama"])
+@pytest.mark.parametrize(("grid", "rho"), [("power", 3.0), ("power", 1.0), ("log-snr", 3.0), ("entropy", 3.0)])
+@pytest.mark.parametrize("start", [1.0, 0.5, 0.0201])
+def test_levels_begin_at_a_share_of_the_largest_and_follow_the_same_law_from_there(name, grid, rho, start):
+    steps = -(-5 // solvers.SOLVERS[name].evaluations)
+    expected = grids.make(grid, start * Q0, Q1, steps, rho, SPECTRAL.variances())
+    assert np.array_equal(solvers.levels(name, 5, PROCESS, grid, rho, SPECTRAL, start), expected)
+
+
+@pytest.mark.parametrize("start", [Q1 / Q0, 0.0, -0.5, 1.0001, math.nan, math.inf])
+def test_a_start_outside_of_the_levels_trained_on_is_refused(start):
+    with pytest.raises(InputError, match=r"got start = .*\nexpected .*above 0\.02 and at most 1\nto fix: leave it out"):
+        solvers.levels("residual-2m", 4, PROCESS, start=start)
 
 
 # -- EDM's Heun, down to zero --------------------------------------------------------------------------------------

@@ -139,6 +139,43 @@ def test_the_rule_equals_a_naive_one_that_remembers_everything(losses):
     assert plateau.reached == (plateau.stale >= 3)
 
 
+@pytest.mark.parametrize("kind", ["gain", "paper"])
+def test_a_network_that_begins_as_its_reference_may_get_worse_before_it_gets_better(kind):
+    plateau = rule(baseline=1.0, rule=kind)
+    plateau.begin(1.0)
+    assert (plateau.best_loss, plateau.best_update) == (1.0, 0)
+    assert (plateau.milestone, plateau.stale) == (math.inf, 0)  # no milestone: nothing has been learned yet
+    # All above what it began with, each an improvement on the one before: four validations, and a patience of three.
+    assert told(plateau, 5.0, 4.0, 3.0, 2.0) == [False] * 4
+    assert (plateau.best_loss, plateau.best_update, plateau.milestone, plateau.stale) == (1.0, 0, 2.0, 0)
+    assert told(plateau, 0.9, 0.95, 0.95) == [True, False, False]
+    assert (plateau.best_loss, plateau.best_update, plateau.milestone, plateau.stale) == (0.9, 10, 0.9, 2)
+    assert not plateau.reached
+    plateau.observe(0.95, 80)
+    assert plateau.reached
+
+
+def test_what_gets_worse_and_stays_there_is_given_up_after_the_same_patience():
+    plateau = rule()
+    plateau.begin(1.0)
+    assert told(plateau, 2.0, 2.0, 2.5, 3.0) == [False] * 4
+    assert (plateau.stale, plateau.reached, plateau.best_loss, plateau.best_update) == (3, True, 1.0, 0)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.floats(0.1, 3.0), st.lists(st.floats(0.1, 3.0), min_size=1, max_size=30))
+def test_beginning_changes_which_weights_are_kept_and_not_when_it_stops(first, losses):
+    begun, plain = rule(), rule()
+    begun.begin(first)
+    for k, loss in enumerate(losses, start=1):
+        assert begun.observe(loss, k) == (loss < min([first, *losses[: k - 1]]))
+        plain.observe(loss, k)
+        assert (begun.milestone, begun.stale, begun.reached) == (plain.milestone, plain.stale, plain.reached)
+    assert begun.best_loss == min([first, *losses])
+    assert begun.best_update == [first, *losses].index(begun.best_loss)
+    assert Plateau(**json.loads(json.dumps(begun.to_dict()))) == begun
+
+
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_the_rule_does_not_depend_on_the_scale_of_the_losses(scale):
     losses = [2.0, 1.2, 0.8, 0.79, 0.7, 0.69, 0.68]

@@ -19,12 +19,12 @@ from grcd.training import State, Update, Validation, draws, train
 class Setting:
     """The parts of a training on the tiny data."""
 
-    def __init__(self, tiny, method="grcd", **settings):
+    def __init__(self, tiny, method="grcd-exponential", **settings):
         self.config = Config.make(method=method, **({"width": 8, "batch": 16, "lr": 1e-3} | settings))
         self.x_train, self.x_val = (torch.from_numpy(tiny.normalizer.apply(x)) for x in (tiny.train, tiny.val))
         self.process = ConjugateProcess.on(tiny.graph.spectrum)
         self.reference = spectral(ledoit_wolf(self.x_train.numpy()), tiny.graph.spectrum)
-        self.score = Residual(self.process, self.reference) if method == "grcd" else Epsilon(self.process)
+        self.score = Residual(self.process, self.reference) if method == "grcd-exponential" else Epsilon(self.process)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1)
             self.network = DenoiserGNN(tiny.graph.spectrum, width=8)
@@ -104,7 +104,7 @@ def naive_gradients(setting, network, index, noise, u):
     return [p.grad.numpy().astype(np.float64) for p in network.parameters()]
 
 
-@pytest.mark.parametrize("method", ["grcd", "clock"])
+@pytest.mark.parametrize("method", ["grcd-exponential", "clock"])
 def test_updates_are_clipped_adam_steps_with_weight_decay_in_the_gradient(tiny, method):
     lr, decay, clip = 0.01, 0.2, 0.1
     setting = Setting(tiny, method, lr=lr, weight_decay=decay, clip=clip)
@@ -272,6 +272,22 @@ def test_training_ends_when_the_rule_says_so_and_returns_the_best_weights(tiny, 
     assert outcome.summary["stopped"] == "validation stopped improving"
     assert same(outcome.network.parameters(), seen[1])
     assert not same(outcome.network.parameters(), seen[3])
+
+
+def test_a_network_that_starts_at_zero_is_kept_until_it_is_beaten_and_given_time(tiny, monkeypatch):
+    losses, seen = iter([1.0, 3.0, 2.5, 2.0, 1.5, 1.5, 1.5]), []  # the first before any update
+
+    def scripted(self, network, update=0):
+        seen.append((update, [p.clone() for p in network.parameters()]))
+        return next(losses)
+
+    monkeypatch.setattr(Validation, "__call__", scripted)
+    setting = Setting(tiny, max_updates=60, validate_every=3, patience=2)
+    setting.network.starts_at_zero = True
+    outcome = setting.train()
+    assert [update for update, _ in seen] == [0, 3, 6, 9, 12, 15, 18]
+    assert (outcome.summary["updates"], outcome.summary["best_update"], outcome.summary["val"]) == (18, 0, 1.0)
+    assert same(outcome.network.parameters(), seen[0][1])
 
 
 def test_training_that_runs_out_of_updates_says_so(tiny):

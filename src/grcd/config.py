@@ -10,6 +10,8 @@ from .errors import InputError, unknown
 from .networks import NETWORKS
 from .stopping import RULES
 
+MARGINALS = ("z-score", "quantile")
+
 
 @dataclass(frozen=True)
 class Config:
@@ -24,6 +26,9 @@ class Config:
     t_min: float = 0.02
     t_max: float = 1.0
     eps_ref: float = 1e-6
+    # readings
+    marginals: str = "z-score"
+    support: str = ""  # "LOW,HIGH": generated readings stay within; empty: anywhere
     # backbone
     backbone: str = "gnn"
     width: int = 128
@@ -57,10 +62,13 @@ class Config:
         methods.find(self.method)
         if self.stopping not in RULES:
             raise unknown("stopping rule", self.stopping, RULES)
+        if self.marginals not in MARGINALS:
+            raise unknown("marginals", self.marginals, MARGINALS)
+        object.__setattr__(self, "support", _range(self.support))
         if self.backbone not in NETWORKS:
             raise unknown("backbone", self.backbone, NETWORKS)
         for key, value in asdict(self).items():
-            if key in ("method", "stopping", "backbone", "seed", "weight_decay"):
+            if isinstance(value, str) or key in ("seed", "weight_decay"):
                 continue
             if not value > 0:
                 raise InputError(f"{key} = {value}", "a value above zero", f"leave {key} at its default or raise it")
@@ -75,12 +83,30 @@ class Config:
                 f"ema = {self.ema}, time_dim = {self.time_dim}", "ema below 1 and an even time_dim", "adjust them"
             )
 
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The support as numbers; None if there is none."""
+        return tuple(float(end) for end in self.support.split(",")) if self.support else None
+
+
+def _range(support: str) -> str:
+    """In one spelling: runs are compared by it."""
+    if not support:
+        return ""
+    try:
+        low, high = (float(end) for end in support.split(","))
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ValueError
+    except ValueError:
+        raise InputError(f"support = {support!r}", "two numbers, the lower one first", "e.g. 0,70") from None
+    return f"{low!r},{high!r}"
+
 
 def _typed(key: str, kind: str, value):
     """The value as its field's type, if that loses nothing: "128" and 128.0 are whole numbers, 1.5 and inf are not."""
     try:
         if kind == "str":
-            return str(value)
+            return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
         if isinstance(value, bool):
             raise ValueError
         typed = {"int": int, "float": float}[kind](value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 
@@ -54,7 +55,10 @@ def arithmetic(precision: str = "highest") -> Iterator[None]:
 
 
 def captured(work: Callable[[], None]) -> Callable[[], None]:
-    """``work`` as a CUDA graph: the same kernels on the same buffers, launched in one go."""
+    """``work`` as a CUDA graph: the same kernels on the same buffers, launched in one go.
+
+    The graph reads and writes what ``work`` refers to, but owns none of it: whoever holds the result holds ``work``.
+    """
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -64,4 +68,8 @@ def captured(work: Callable[[], None]) -> Callable[[], None]:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         work()
-    return graph.replay
+    return partial(_replayed, graph, work)
+
+
+def _replayed(graph: torch.cuda.CUDAGraph, work: Callable[[], None]) -> None:
+    graph.replay()

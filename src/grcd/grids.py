@@ -2,6 +2,10 @@
 
 power     q_j = [q_max^(1/rho) + j/K (q_min^(1/rho) - q_max^(1/rho))]^rho        rho = 1 is uniform in t
 log-snr   uniform in the half-log-SNR  l = -log q                                the limit rho -> infinity
+entropy   uniform in the entropy of the reference  H(q) = 1/2 sum_i log(v_i + q^2)
+
+The last is derived from the reference's spectrum: noise above all ``v_i`` changes every mode alike and ``H`` goes like
+``log q``; noise below all of them changes nothing. Levels are where modes emerge from the noise.
 """
 
 from __future__ import annotations
@@ -12,7 +16,8 @@ import numpy as np
 
 from .errors import InputError, unknown
 
-GRIDS = ("power", "log-snr")
+GRIDS = ("power", "log-snr", "entropy")
+FINE = 4096  # levels that the entropy is tabulated on
 
 
 def power(q_max: float, q_min: float, K: int, rho: float = 3.0) -> np.ndarray:  # (K + 1,)
@@ -28,6 +33,13 @@ def power(q_max: float, q_min: float, K: int, rho: float = 3.0) -> np.ndarray:  
 def log_snr(q_max: float, q_min: float, K: int) -> np.ndarray:  # (K + 1,)
     """Uniform in ``l = -log q``: a geometric sequence."""
     return _with_exact_ends(np.exp(np.linspace(np.log(q_max), np.log(q_min), K + 1)), q_max, q_min)
+
+
+def entropy(q_max: float, q_min: float, K: int, v: np.ndarray, weight: np.ndarray) -> np.ndarray:  # (K + 1,)
+    """Uniform in the entropy of a reference with variances ``v`` (modes,) that count ``weight`` times each."""
+    q = np.exp(np.linspace(np.log(q_min), np.log(q_max), FINE))
+    H = (weight * np.log(v + q[:, None] ** 2)).sum(axis=1)  # rises with q
+    return _with_exact_ends(np.interp(np.linspace(H[-1], H[0], K + 1), H, q), q_max, q_min)
 
 
 def given(levels: Sequence[float]) -> np.ndarray:  # (K + 1,)
@@ -48,8 +60,10 @@ def given(levels: Sequence[float]) -> np.ndarray:  # (K + 1,)
     return grid
 
 
-def make(kind: str | Sequence[float], q_max: float, q_min: float, K: int, rho: float = 3.0) -> np.ndarray:
-    """The grid of ``K`` steps called ``kind``, or the sequence given in its place."""
+def make(
+    kind: str | Sequence[float], q_max: float, q_min: float, K: int, rho: float = 3.0, variances=None
+) -> np.ndarray:
+    """The grid of ``K`` steps called ``kind``, or the sequence given; ``variances`` are what "entropy" is made of."""
     if not isinstance(kind, str):
         grid = given(kind)
         if len(grid) != K + 1:
@@ -69,6 +83,8 @@ def make(kind: str | Sequence[float], q_max: float, q_min: float, K: int, rho: f
         return power(q_max, q_min, K, rho)
     if kind == "log-snr":
         return log_snr(q_max, q_min, K)
+    if kind == "entropy":
+        return entropy(q_max, q_min, K, *variances)
     raise unknown("grid", kind, [*GRIDS, "noise levels as q0,q1,..."])
 
 

@@ -1,6 +1,7 @@
 """The table of methods: a name, and the separable parts it is composed of (section 4.3 calls them rungs).
 
-The backbone is the same for all of these; they differ in the forward process, the parameterisation the network is
+``grcd`` is ours, and what goes beyond the paper; the methods below it take one part of it back. From ``grcd-rho3`` on
+the backbone is the same for all, the paper's; they differ in the forward process, the parameterisation the network is
 trained with, the Gaussian the sampler starts from, the solver, and its grid. Methods with the same ``network`` share
 one training: ``grcd-rho1`` and ``grcd-rho3`` differ in their grid only, ``clock`` and ``clock+reference`` in their
 terminal draw only.
@@ -29,7 +30,8 @@ class Method:
     process: str = "conjugate"  # "conjugate", "ve" or "heat"
     levels: tuple[float, float] = VE_RANGE  # smallest and largest noise of a "ve" process
 
-    reference: str = "spectral"  # or "mixture"
+    reference: str = "spectral"  # or "full", one Gaussian with its whole covariance, or "mixture"
+    planned: bool = False  # whether validation signals choose start, grid and solver (see plan.py)
     settings: tuple[tuple[str, float | str], ...] = ()  # of training, where they are not the common ones
 
     @property
@@ -45,24 +47,27 @@ def _ve(parameterisation: str, about: str, levels: tuple[float, float] = VE_RANG
 
 _GAD = Method("denoised", "stationary", "euler-maruyama-heat", 1, "GAD: graph heat diffusion, its sampler", "heat")
 _NATIVE = (("width", 24), ("batch", 128), ("max_updates", 785_000), ("patience", 10**9), ("validate_every", 2500))
+_LENGTH = (("lr", 1e-3), ("stopping", "gain"), ("max_updates", 12_000))
+_OURS = Method(
+    "residual",
+    "fitted",
+    "residual-2m",
+    3,
+    "our default: residual to a Gaussian mixture, a network that knows its nodes, a plan",
+    reference="mixture",
+    planned=True,
+    settings=(("backbone", "node"), *_LENGTH),
+)
 
 METHODS: dict[str, Method] = {
-    "grcd": Method("residual", "fitted", "exponential", 3, "our default: GRCD with closed-form exponential weights"),
+    "grcd": _OURS,
+    "grcd-full": replace(_OURS, about="grcd with one Gaussian in place of the mixture", reference="full"),
+    "grcd-spectral": replace(_OURS, about="grcd with the paper's reference", reference="spectral"),
+    "grcd-gnn": replace(_OURS, about="grcd with the paper's backbone", settings=_LENGTH),
     "grcd-rho3": Method("residual", "fitted", "exponential-paper", 3, "the paper's GRCD"),
     "grcd-rho1": Method("residual", "fitted", "exponential-paper", 1, "the paper's GRCD on the uniform grid"),
+    "grcd-exponential": Method("residual", "fitted", "exponential", 3, "the paper's GRCD, weights in closed form"),
     "grcd-epsilon-heun": Method("epsilon", "fitted", "heun-paper", 1, "GRCD without residual score"),
-    "grcd-mixture": Method(
-        "residual", "fitted", "residual-2m", 3, "residual to a Gaussian mixture (beyond the paper)", reference="mixture"
-    ),
-    "grcd-node": Method(
-        "residual",
-        "fitted",
-        "residual-2m",
-        3,
-        "the same with a network that knows its nodes",
-        reference="mixture",
-        settings=(("backbone", "node"),),
-    ),
     "edm": _ve("preconditioned", "EDM: isotropic noise, published preconditioning", EDM_RANGE),
     "gad": _GAD,
     "wsd-scalar": Method("whitened-scalar", "scalar", "euler-maruyama", 1, "whitened score, scalar variance"),

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
+from . import augmentation, imputation, likelihood, methods, mixture, plan, process, saving, score, solvers
 from . import device as devices
-from . import methods, mixture, process, score, solvers
 from .config import Config
-from .data.dataset import fingerprint
 from .data.splits import evenly
 from .errors import InputError, unknown
 from .graph import Graph
@@ -23,6 +21,7 @@ from .mixture import Mixture
 from .networks import NETWORKS
 from .normalizer import Normalizer, blocks, check_signals
 from .progress import bar
+from .quantiles import Quantiles
 from .reference import Gaussian, ledoit_wolf, scalar, spectral
 from .run import Run, read
 from .streams import Stream
@@ -45,11 +44,12 @@ class GRCD:
         self.config = c = Config.make(**{"method": method, "seed": seed, **dict(self.method.settings), **settings})
         self.device = devices.find(device)
         self.process = process.make(self.method.process, self.graph.spectrum, c, self.method.levels).to(self.device)
-        self.normalizer: Normalizer | None = None
+        self.normalizer: Normalizer | Quantiles | None = None
         self.reference: Reference | None = None
         self.network: nn.Module | None = None
+        self.plan: plan.Plan = {}  # how to sample, by budget, where validation signals chose
         self.result: dict = {}  # how training went
-        self._facts: dict = {}  # what a run folder says of it
+        self.facts: dict = {}  # what a run folder says of it
         self._asked: tuple = ()  # what was sampled last
         self._replays: dict = {}  # captured samplers for that, by batch size
 
@@ -71,9 +71,10 @@ class GRCD:
         goes on where it was; ``name`` and ``about`` (``Dataset.facts``) say there where the signals came from.
         """
         x_train, x_val = self._checked(train, val)
-        normalizer = Normalizer.fit(x_train, self.graph)
+        self._refuse_outside(x_train)
+        normalizer = self._normalizer(x_train)
         used, missing = _observed(x_train, "training signals")
-        facts = self._described(x_train, x_val, normalizer, name)
+        facts = saving.described(self, x_train, x_val, name)
         facts["data"] |= {"missing": missing, "dropped": len(x_train) - len(used), "made": about or {}}
         folder = None if run is None else Run(run, facts, force)
         if folder is not None and folder.finished:
@@ -85,10 +86,13 @@ class GRCD:
         reference = self._reference(gaussian, z_train, z_val)
         outcome = self._trained(reference, gaussian, (z_train, z_val), folder)
         self._asked = ()
-        self.normalizer, self.reference, self._facts = normalizer, reference, facts
+        self.normalizer, self.reference, self.facts = normalizer, reference, facts
         self.network, self.result = outcome.network.eval(), outcome.summary
+        if self.method.planned:
+            self.plan = self._planned(gaussian, z_val)
+            self.result["plan"] = plan.to_dict(self.plan)
         if folder is not None:
-            folder.finish(self._tensors(), self.result)
+            folder.finish(saving.tensors(self), self.result)
         return self
 
     def _checked(self, train, val) -> tuple[np.ndarray, np.ndarray]:
@@ -99,20 +103,61 @@ class GRCD:
             check_signals(x_train, self.graph, "training signals left after a tenth was kept for validation", gaps=True)
         return x_train, check_signals(val, self.graph, "validation signals", least=1, gaps=True)
 
+    def _normalizer(self, x: np.ndarray) -> Normalizer | Quantiles:
+        return (Quantiles if self.config.marginals == "quantile" else Normalizer).fit(x, self.graph)
+
+    def _refuse_outside(self, x: np.ndarray) -> None:
+        if self.config.bounds is None:
+            return
+        low, high = self.config.bounds
+        outside = sum(int(((x[rows] < low) | (x[rows] > high)).sum()) for rows in blocks(*x.shape))
+        if outside:
+            raise InputError(
+                f"{outside} training readings outside {low:g} to {high:g}",
+                "all of them in the support",
+                "widen --support, or mark what cannot be as missing (--missing)",
+            )
+
     def _trained(self, reference: Reference, filler: Gaussian, z: Sequence[np.ndarray], folder: Run | None):
         hooks = {} if folder is None else {"log": folder.log, "resume": folder.resume}
         x_train, x_val = (torch.from_numpy(part).to(self.device) for part in z)
-        score, network = self._score(reference), self._network()
+        score, network = self._score(reference), self.fresh_network()
         with devices.arithmetic("high"):
             return train(score, reference, network, x_train, x_val, self.config, filler=filler, **hooks)
 
-    def _reference(self, gaussian: Gaussian, z_train: np.ndarray, z_val: np.ndarray) -> Reference:
-        """What the method starts from: the spectral Gaussian, or a mixture, which validation signals choose."""
+    def _reference(self, gaussian: Gaussian, *z: np.ndarray) -> Reference:
+        """What the method starts from: the spectral Gaussian, one with its whole covariance, or a mixture.
+
+        The latter two are fitted to the first of these signals; the second ones decide how many components there are.
+        """
         if self.method.reference == "spectral":
             return gaussian
-        gaps = (Stream(self.config.seed, purpose, self.device) for purpose in ("reference gaps", "reference val gaps"))
-        on_device = (torch.from_numpy(z).to(self.device) for z in (z_train, z_val))
-        return mixture.select(*(gaussian.whole(z, random) for z, random in zip(on_device, gaps, strict=True)))
+        gaps = (self._stream(purpose) for purpose in ("reference gaps", "reference validation gaps"))
+        on_device = (torch.from_numpy(part).to(self.device) for part in z)
+        train, val = (gaussian.whole(part, random) for part, random in zip(on_device, gaps, strict=True))
+        return mixture.select(train, val) if self.method.reference == "mixture" else mixture.fit(train, 1)
+
+    def _stream(self, purpose: str) -> Stream:
+        return Stream(self.config.seed, purpose, self.device)
+
+    def _planned(self, gaussian: Gaussian, z_val: np.ndarray) -> plan.Plan:
+        """How to sample: what brings signals nearest to validation signals."""
+        from .evaluation.metrics import energy
+
+        if len(z_val) < plan.LEAST:
+            return {nfe: plan.Choice() for nfe in plan.BUDGETS}
+        z = torch.from_numpy(z_val[evenly(len(z_val), plan.SIGNALS)]).to(self.device)
+        real, done = gaussian.whole(z, self._stream("plan gaps")), []
+        with bar("choosing a sampler", plan.count()) as advance:
+
+            def distance(choice: plan.Choice, nfe: int) -> float:
+                levels = self.levels(nfe, choice)
+                x = self._drawn(plan.SIGNALS, "plan", self.config.seed, (choice.solver, nfe, tuple(levels)))
+                done.append(energy(x, real, self.device))
+                advance(len(done), f"{choice.solver}, NFE {nfe}")
+                return done[-1]
+
+            return plan.choose(distance)
 
     def _spectral(self, z: np.ndarray) -> Gaussian:
         """The paper's reference, in the very basis of the process."""
@@ -122,7 +167,7 @@ class GRCD:
     def _score(self, reference: Reference) -> score.Epsilon:
         return score.make(self.method.parameterisation, self.process, reference)
 
-    def _network(self) -> nn.Module:
+    def fresh_network(self) -> nn.Module:
         c = self.config
         with torch.random.fork_rng(devices=[]):  # initial weights depend on the seed alone, and nothing on them
             torch.default_generator.manual_seed(c.seed)
@@ -131,16 +176,16 @@ class GRCD:
     def seconds_per_update(self, train) -> float:
         """How long an update takes here, on signals like these: measured on a few."""
         x = check_signals(train, self.graph, "training signals", gaps=True)
-        z = Normalizer.fit(x, self.graph).apply(x, evenly(len(x), 1000))
+        z = self._normalizer(x).apply(x, evenly(len(x), 1000))
         gaussian, on_device = self._spectral(z), torch.from_numpy(z).to(self.device)
         score = self._score(self._reference(gaussian, z, z))
         with devices.arithmetic("high"):
-            return timed(score, gaussian, self._network(), on_device, self.config)
+            return timed(score, gaussian, self.fresh_network(), on_device, self.config)
 
     @property
     def unit(self) -> str:
         """The unit of the signals, if it is known."""
-        return self._facts.get("data", {}).get("made", {}).get("unit", "")
+        return self.facts.get("data", {}).get("made", {}).get("unit", "")
 
     # -- sampling --------------------------------------------------------------------------------------------------
 
@@ -151,31 +196,128 @@ class GRCD:
         seed: int = 0,
         solver: str | None = None,
         rho: float | None = None,
-        grid: str | Sequence[float] = "power",
+        grid: str | Sequence[float] | None = None,
         batch: int | None = None,
         precision: str = "float32",
+        start: float | None = None,
     ) -> np.ndarray:  # (n, nodes)
         """New signals, in the units of the training signals, with ``nfe`` network evaluations each.
 
-        Solver and ``rho`` default to the method's. The first ``k`` signals of a seed are the same for every ``n``.
-        ``precision`` is the network's: "bfloat16" is faster on a GPU.
+        Solver, grid, its exponent ``rho`` and where it starts default to the plan's, or the method's. The first ``k``
+        signals of a seed are the same for every ``n``. ``precision`` is the network's: "bfloat16" is faster on a GPU.
         """
         self._refuse_unfitted()
-        batch = self._batch() if batch is None else batch
+        batch = self.batch() if batch is None else batch
         _refuse_uncountable(n=n, batch=batch)
-        solver = self.method.solver if solver is None else solver
-        self._refuse_solver(solver)
-        levels = solvers.levels(solver, nfe, self.process, grid, self.method.rho if rho is None else rho)
-        choices, parts, done = (solver, nfe, tuple(levels)), [], 0
+        choice = self.choice(nfe, solver=solver, rho=rho, grid=grid, start=start)
+        self._refuse_solver(choice.solver)
+        choices = (choice.solver, nfe, tuple(self.levels(nfe, choice)))
         again = self._again(n, batch, precision, choices)
-        with devices.arithmetic(), torch.inference_mode(), bar("sampling", n) as advance:
-            noise = Stream(seed, "terminal", self.device).normal(0, n * len(self.graph)).view(n, -1)
-            for part in noise.split(batch):
-                start = self._terminal(part, levels[0], (seed, done))
+        with bar("sampling", n) as advance:
+            x = self._drawn(n, "terminal", seed, choices, batch, precision, again, advance)
+        return self.within(self.normalizer.undo(x.cpu().numpy()))
+
+    def within(self, x: np.ndarray) -> np.ndarray:
+        """Readings beyond an end of the support are set to it, as a sensor that saturates does."""
+        return x if self.config.bounds is None else np.clip(x, *self.config.bounds, out=x)
+
+    def impute(
+        self,
+        signals,  # (signals, nodes) in their own units, NaN where missing
+        n: int = 100,
+        nfe: int = 8,
+        seed: int = 0,
+        posterior: str = "diffusion",
+        solver: str | None = None,
+        batch: int | None = None,
+    ) -> np.ndarray:  # (n, signals, nodes)
+        """Fill gaps ``n`` times over, given what was observed, which comes out as it went in.
+
+        ``posterior="reference"`` takes the fitted reference alone, whose posterior is exact and needs no network.
+        """
+        x = check_signals(signals, self.graph, "signals to fill", least=1, gaps=True)
+        found = np.empty((n, *x.shape)) if n > 0 else None
+        for rows, drawn in self.fillings(x, n, nfe, seed, posterior, solver, batch):
+            found[:, rows] = drawn
+        return found
+
+    def fillings(self, x, n, nfe=8, seed=0, posterior="diffusion", solver=None, batch=None) -> Iterator:
+        """``impute`` for some signals at a time: their rows, and their draws (n, rows, nodes)."""
+        self._refuse_unfitted()
+        _refuse_uncountable(n=n, **({} if batch is None else {"batch": batch}))
+        return imputation.fillings(self, x, n, nfe, seed, posterior, solver, batch)
+
+    def augment(
+        self, signals, strength: float, n: int = 1, nfe: int = 4, seed: int = 0
+    ) -> np.ndarray:  # (n, signals, nodes)
+        """``n`` variations of each signal: at strength 0 the signal itself, at 1 any signal (see ``augmentation``)."""
+        self._refuse_unfitted()
+        _refuse_uncountable(n=n)
+        x = check_signals(signals, self.graph, "signals to vary", least=1)
+        return augmentation.augment(self, x, strength, n, nfe, seed)
+
+    def log_prob(
+        self, signals, posterior: str = "diffusion", steps: int = 32, probes: int = 4, seed: int = 0
+    ) -> tuple[np.ndarray, np.ndarray]:  # two of (signals,)
+        """Log-likelihood of each signal in nats, and its error; under the reference alone it is exact.
+
+        Signals with gaps have a likelihood under the reference only: that of what was observed.
+        """
+        self._refuse_unfitted()
+        _refuse_uncountable(steps=steps, probes=probes)
+        exact = imputation.known(posterior) == "reference"
+        x = check_signals(signals, self.graph, "signals to score", least=1, gaps=True)
+        gaps = int(np.isnan(x).sum())
+        if gaps and not exact:
+            do = "take posterior='reference' (--posterior reference), which scores what is there, or fill them (impute)"
+            raise InputError(f"{gaps} missing readings in signals to score", "complete signals", do)
+        return likelihood.of_signals(self, x, exact, steps, probes, seed)
+
+    def node_log_prob(self, signals) -> np.ndarray:  # (signals, nodes)
+        """How probable each reading is given all others of its signal, under the reference: low ones stand out."""
+        self._refuse_unfitted()
+        x = check_signals(signals, self.graph, "signals to score", least=1)
+        z = torch.from_numpy(self.normalizer.apply(x)).double().to(self.device)
+        return likelihood.of_nodes(self.reference, z).cpu().numpy()
+
+    def noise_prediction(self, network: nn.Module | None = None) -> Callable[[Tensor, float], Tensor]:
+        """``eps_hat``, as solvers take it."""
+        return self._score(self.reference).eps_hat(self.network if network is None else network)
+
+    def choice(self, nfe: int, **given) -> plan.Choice:
+        """What is given, and for the rest what the plan says of this budget, or the method."""
+        method = plan.Choice(rho=self.method.rho, solver=self.method.solver)
+        known = plan.at(self.plan, nfe) if isinstance(nfe, int | np.integer) else None
+        given = {key: value for key, value in given.items() if value is not None}
+        if "rho" in given:  # the exponent of a power law
+            given = {"grid": "power"} | given
+        return replace(known or method, **given)
+
+    def levels(self, nfe: int, choice: plan.Choice) -> np.ndarray:
+        where = choice.grid, choice.rho, self.reference, choice.start
+        return solvers.levels(choice.solver, nfe, self.process, *where)
+
+    def _drawn(
+        self,
+        n: int,
+        purpose: str,
+        seed: int,
+        choices: tuple,
+        batch: int | None = None,
+        precision: str = "float32",
+        again: bool = False,
+        advance: Callable = lambda done, note: None,
+    ) -> Tensor:  # (n, nodes), z-scored
+        """Signals from the noise that this seed has for this purpose."""
+        parts, done, q = [], 0, choices[2][0]
+        with devices.arithmetic(), torch.inference_mode():
+            noise = Stream(seed, purpose, self.device).normal(0, n * len(self.graph)).view(n, -1)
+            for part in noise.split(batch or self.batch()):
+                start = self._terminal(part, q, (seed, done))
                 parts.append(self._sampler(start, precision, choices, (seed, done), again)(start))
                 done += len(part)
                 advance(done, "")
-            return self.normalizer.undo(torch.cat(parts).cpu().numpy())
+            return torch.cat(parts)
 
     def as_method(self, name: str) -> GRCD:
         """The same network, sampled as another method would: one that shares its training."""
@@ -188,6 +330,7 @@ class GRCD:
             )
         model = copy.copy(self)
         model.method, model._asked, model._replays = other, (), {}
+        model.plan = self.plan if other.planned else {}
         if other.process == "ve":  # the same noise, sampled over another range; the basis stays the very same tensor
             model.process = replace(self.process, q_min=other.levels[0], q_max=other.levels[1])
         return model
@@ -202,7 +345,7 @@ class GRCD:
         t = torch.full((), 0.5, device=self.device)
 
         def work() -> None:
-            for part in x.split(self._batch()):
+            for part in x.split(self.batch()):
                 for _ in range(evaluations):
                     self.network(part, t)
 
@@ -228,8 +371,8 @@ class GRCD:
         if len(x_max) not in self._replays:
             network, source, sink = self._cast(precision), x_max.clone(), torch.empty_like(x_max)
             replay = devices.captured(lambda: sink.copy_(self._generated(network, source, *choices)))
-            self._replays[len(x_max)] = (source, sink, replay, network)  # the graph reads its weights, but owns none
-        source, sink, replay, _ = self._replays[len(x_max)]
+            self._replays[len(x_max)] = (source, sink, replay)
+        source, sink, replay = self._replays[len(x_max)]
 
         def sampled(x_max: Tensor) -> Tensor:
             source.copy_(x_max)
@@ -249,10 +392,10 @@ class GRCD:
         self, network, x_max: Tensor, solver: str, nfe: int, levels: tuple[float, ...], steps: Callable | None = None
     ) -> Tensor:
         """The reverse process, and back to graph coordinates (section 3)."""
-        score, process = self._score(self.reference), self.process
-        known = score.graph_score(network) if self.method.process == "heat" else score.eps_hat(network)
+        process, heat = self.process, self.method.process == "heat"
+        known = self._score(self.reference).graph_score(network) if heat else self.noise_prediction(network)
         x = solvers.solve(solver, known, x_max, nfe, process, self.reference, levels, noise=steps)
-        return x if self.method.process == "heat" else process.to_graph(x, levels[-1])
+        return x if heat else process.to_graph(x, levels[-1])
 
     def _terminal(self, noise: Tensor, q: float, place: tuple[int, int] = (0, 0)) -> Tensor:
         """What the sampler starts from; ``place`` are the seed and the number of the first signal."""
@@ -272,13 +415,14 @@ class GRCD:
             raise unknown("precision", precision, PRECISIONS)
         return self.network if precision == "float32" else copy.deepcopy(self.network).to(PRECISIONS[precision])
 
-    def _batch(self) -> int:
+    def batch(self) -> int:
+        """How many signals are sampled at a time."""
         return max(1, BATCH_ENTRIES[self.device.type] // (len(self.graph) * self.config.width))
 
     def _refuse_solver(self, name: str) -> None:
         solver, kind = solvers.find(name), self.method.process
         wrong = solver.process not in (None, kind) or (kind == "heat" and solver.process is None)
-        if wrong or (solver.gaussian and self.method.reference == "mixture"):
+        if wrong or (solver.gaussian and isinstance(self.reference, Mixture)):
             raise InputError(
                 f"the solver {name!r} for the method {self.config.method!r}",
                 "a solver for its forward process and reference",
@@ -294,76 +438,26 @@ class GRCD:
     def save(self, path: str | Path, force: bool = False) -> None:
         """Write the model as a finished run folder."""
         self._refuse_unfitted()
-        folder = Run(path, self._facts, force)
+        folder = Run(path, self.facts, force)
         if not folder.finished:
-            folder.finish(self._tensors(), self.result)
-
-    def _described(self, x_train: np.ndarray, x_val: np.ndarray, normalizer: Normalizer, name: str) -> dict:
-        return {
-            "config": asdict(self.config),
-            "data": {"name": name, "train": len(x_train), "val": len(x_val), "hash": fingerprint(x_train, x_val)},
-            "graph": {
-                "nodes": len(self.graph),
-                "hash": self.graph.hash,
-                "origin": self.graph.origin,
-                "one_way": self.graph.one_way,
-                "one_way_share": self.graph.one_way_share,
-            },
-            "node_ids": list(self.graph.node_ids),
-            "normalizer": {"mean": normalizer.mean.tolist(), "std": normalizer.std.tolist()},
-        }
-
-    def _tensors(self) -> dict[str, Tensor]:
-        W = self.graph.weights
-        tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
-        tensors |= {f"graph.{part}": torch.from_numpy(getattr(W, part)) for part in ("indptr", "indices", "data")}
-        if self.graph.coords is not None:
-            tensors["graph.coords"] = torch.from_numpy(self.graph.coords)
-        known = self.reference.tensors() if isinstance(self.reference, Mixture) else {"v": self.reference.v}
-        return tensors | {f"reference.{key}": value for key, value in known.items()}
-
-    def _restored_reference(self, tensors: dict[str, Tensor]) -> Reference:
-        """A spectral one has the basis of the graph, which comes from there."""
-        if self.method.reference == "spectral":
-            return Gaussian(tensors["reference.v"].to(self.device), self.process.U)
-        return Mixture.of(*(tensors[f"reference.{key}"].to(self.device) for key in ("weights", "means", "v", "B")))
+            folder.finish(saving.tensors(self), self.result)
 
     def _restored(self, path: Path, manifest: dict, tensors: dict[str, Tensor]) -> GRCD:
         """Take over what a finished run holds, once it is known to fit together."""
-        try:
-            normalizer = Normalizer(*(np.array(manifest["normalizer"][part]) for part in ("mean", "std")))
-            reference, network = self._restored_reference(tensors), self._network().requires_grad_(False)
-            sizes = {len(normalizer.mean), len(normalizer.std), tensors["reference.v"].shape[-1]}
-            if sizes != {len(self.graph)}:
-                raise ValueError("normaliser, reference and graph have different sizes")
-            weights = {k.removeprefix("network."): t for k, t in tensors.items() if k.startswith("network.")}
-            network.load_state_dict(weights)
-            result = manifest["result"]
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise _unfit(path, error) from None
+        with saving.fitting(path):
+            found = saving.parts(self, manifest, tensors)
+            chosen = plan.of(manifest["result"].get("plan", {}))
         self._asked = ()
-        self.normalizer, self.reference = normalizer, reference
-        self.network, self.result, self._facts = network.eval(), result, manifest
+        self.normalizer, self.reference, self.network = found
+        self.result, self.facts, self.plan = manifest["result"], manifest, chosen
         return self
 
 
 def load(path: str | Path, device: str = "auto") -> GRCD:
     """A model from a finished run folder."""
     manifest, tensors = read(path)
-    try:
-        data, indices, indptr = (tensors[f"graph.{part}"].numpy() for part in ("data", "indices", "indptr"))
-        nodes = len(manifest["node_ids"])
-        coords = tensors["graph.coords"].numpy() if "graph.coords" in tensors else None
-        W = sp.csr_array((data, indices, indptr), shape=(nodes, nodes))
-        made = {
-            key: manifest["graph"][key] for key in ("origin", "one_way", "one_way_share") if key in manifest["graph"]
-        }
-        graph = Graph(W, tuple(manifest["node_ids"]), coords, **made)
-        if graph.hash != manifest["graph"]["hash"]:
-            raise ValueError("another graph than the run was trained on")
-        config = Config.make(**manifest["config"])
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise _unfit(path, error) from None
+    with saving.fitting(path):
+        graph, config = saving.graph(manifest, tensors), Config.make(**manifest["config"])
     return GRCD(graph, device=device, **asdict(config))._restored(Path(path), manifest, tensors)
 
 
@@ -380,12 +474,6 @@ def _noise(seed: int, start: int, like: Tensor) -> Callable[[int], Tensor]:
     """The noise of each step of a stochastic solver, for the signals from ``start`` on: the same for any batch size."""
     stream, nodes = Stream(seed, "steps", like.device), like.shape[1]
     return lambda step: stream.normal(step, (start + len(like)) * nodes).view(-1, nodes)[start:]
-
-
-def _unfit(path: str | Path, error: Exception) -> InputError:
-    return InputError(
-        f"{path}, whose files do not fit together ({error})", "a whole run folder", "train again with --force"
-    )
 
 
 def _refuse_uncountable(**numbers) -> None:

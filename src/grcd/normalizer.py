@@ -65,6 +65,14 @@ class Normalizer:
         _refuse_nodes(constant, graph, "whose training signals never change", "signals that vary at every node")
         return cls(mean, std)
 
+    @classmethod
+    def of(cls, saved: dict) -> Normalizer:
+        """From what ``to_dict`` made."""
+        return cls(*(np.array(saved[part]) for part in ("mean", "std")))
+
+    def to_dict(self) -> dict:
+        return {"mean": self.mean.tolist(), "std": self.std.tolist()}
+
     def apply(self, signals: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """z-scores in the precision of the signals; of all of them, or of the given rows."""
         rows = np.arange(len(signals)) if rows is None else rows

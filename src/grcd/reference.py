@@ -59,10 +59,10 @@ from torch import Tensor
 from .graph import Spectrum
 from .normalizer import observed_mean, parts
 from .streams import Stream
+from .systems import solve
 
 EPS_REF = 1e-6  # the paper's numerical shift
 QUADRATURE = 32  # nodes of the forcing's integrals
-SYSTEMS = 1 << 26  # bytes of the linear systems solved together; indices, masks and factors take up to thrice as much
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,10 @@ class Gaussian:
     def multiplicity(self) -> Tensor:  # (modes,)
         """How many directions share each variance."""
         return torch.ones_like(self.v)
+
+    def variances(self) -> tuple[np.ndarray, np.ndarray]:  # two of (modes,)
+        """The spectrum ``v``, and how often each counts."""
+        return self.v.cpu().numpy(), self.multiplicity.cpu().numpy()
 
     def variance(self, q) -> Tensor:
         """``v + q^2``: marginal variance per eigenmode, in conjugate coordinates."""
@@ -178,11 +182,11 @@ class Gaussian:
         rows = (few & (count > 0)).nonzero()[:, 0]
         if len(rows):
             precision = self.precision()
-            drawn[rows] -= _restricted(precision, missing[rows], off[rows] @ precision)
+            drawn[rows] -= solve(precision, missing[rows], (off[rows] @ precision)[:, None])[0][:, 0]
         rows = (~few & (count < x.shape[1])).nonzero()[:, 0]
         if len(rows):
             covariance = self.covariance()
-            drawn[rows] += _restricted(covariance, ~missing[rows], off[rows]) @ covariance
+            drawn[rows] += solve(covariance, ~missing[rows], off[rows][:, None])[0][:, 0] @ covariance
         return torch.where(missing, drawn, x)
 
     def whole(self, x: Tensor, random: Stream) -> Tensor:
@@ -238,22 +242,6 @@ class Conditioned:
         v, B = torch.linalg.eigh(self.covariance)
         v = torch.where(v > 1e-12 * self.scale, v, 0.0)
         return self.mean + ((noise @ B) * v.sqrt()) @ B.T
-
-
-def _restricted(A: Tensor, keep: Tensor, b: Tensor) -> Tensor:  # (nodes, nodes), (rows, nodes) twice
-    """``u`` with ``(A u)_k = b_k`` on the kept nodes of each row and ``u = 0`` elsewhere, ``A`` positive definite."""
-    size = int(keep.sum(1).max())
-    nodes = keep.byte().argsort(dim=1, descending=True, stable=True)[:, :size]  # the kept ones first
-    u = torch.zeros_like(b)
-    for rows in torch.arange(len(b), device=b.device).split(max(1, SYSTEMS // (8 * size**2))):
-        at = nodes[rows]
-        real = keep[rows].gather(1, at)
-        K = A[at[:, :, None], at[:, None, :]]
-        K *= real[:, :, None] & real[:, None, :]
-        K.diagonal(dim1=1, dim2=2)[~real] = 1.0  # rows with fewer kept nodes: the rest of the system says u = 0
-        right = (b[rows].gather(1, at) * real)[..., None]
-        u[rows[:, None], at] = torch.cholesky_solve(right, torch.linalg.cholesky(K))[..., 0]
-    return u
 
 
 def ledoit_wolf(signals: np.ndarray, eps_ref: float = EPS_REF) -> np.ndarray:

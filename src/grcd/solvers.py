@@ -314,9 +314,18 @@ class Counted:
 
 
 def levels(
-    name: str, nfe: int, process: ConjugateProcess, grid: str | Sequence[float] = "power", rho: float = 3.0
+    name: str,
+    nfe: int,
+    process: ConjugateProcess,
+    grid: str | Sequence[float] = "power",
+    rho: float = 3.0,
+    reference=None,
+    start: float = 1.0,
 ) -> np.ndarray:  # (K + 1,)
-    """The noise levels that a budget of ``nfe`` evaluations buys with this solver; times, for GAD's."""
+    """The noise levels that a budget of ``nfe`` evaluations buys with this solver; times, for GAD's.
+
+    They begin at ``start`` times the largest level; the grid "entropy" comes from the ``reference``.
+    """
     if isinstance(nfe, bool) or not isinstance(nfe, int | np.integer) or nfe < 1:
         raise InputError(f"nfe = {nfe!r}", "a whole number of network evaluations from 1 up", "try 4")
     solver = find(name)
@@ -324,9 +333,21 @@ def levels(
     if solver.process == "heat":
         return np.array([process.newton(s) for s in np.linspace(process.S, 0.0, steps + 1)])
     if solver.to_zero:  # EDM's: the levels but the last follow the power law
-        start = grids.make(grid, process.q_max, process.q_min, steps - 1, rho) if steps > 1 else [process.q_max]
-        return np.append(start, 0.0)
-    return grids.make(grid, process.q_max, process.q_min, steps, rho)
+        first = grids.make(grid, process.q_max, process.q_min, steps - 1, rho) if steps > 1 else [process.q_max]
+        return np.append(first, 0.0)
+    q_max = _begun(start, process) if isinstance(grid, str) else process.q_max
+    variances = reference.variances() if isinstance(grid, str) and grid == "entropy" else None
+    return grids.make(grid, q_max, process.q_min, steps, rho, variances)
+
+
+def _begun(start: float, process: ConjugateProcess) -> float:
+    """The level that a share of the largest one is."""
+    least = process.q_min / process.q_max
+    if not least < start <= 1:
+        raise InputError(
+            f"start = {start}", f"a share of the largest noise level, above {least:g} and at most 1", "leave it out"
+        )
+    return start * process.q_max
 
 
 def solve(
@@ -342,7 +363,7 @@ def solve(
 ) -> Tensor:
     """Integrate along a grid with a budget of ``nfe`` evaluations of ``eps_hat``; a stochastic solver needs noise."""
     solver, counted = find(name), Counted(eps_hat)
-    grid = levels(name, nfe, process, grid, rho) if isinstance(grid, str) else grid
+    grid = levels(name, nfe, process, grid, rho, reference) if isinstance(grid, str) else grid
     at_hand = {"process": process, "reference": reference, "noise": noise}
     settings = {need: at_hand[need] for need in solver.needs}
     if solver.evaluations == 2:

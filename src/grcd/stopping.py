@@ -12,7 +12,9 @@ it is the same for every parameterisation. While the network is no better than t
     improved   <=>   milestone - loss > tolerance * max(baseline - loss, 0)
 
 The milestone moves only when the rule says "improved", so slow progress adds up over validations instead of being
-rounded away. The weights kept are those of the lowest validation error, whatever the rule says of it.
+rounded away. The weights kept are those of the lowest validation error, whatever the rule says of it. A network that
+starts as its reference (see ``nodenet``) has the reference's error to ``begin`` with: that is the one to beat, but no
+milestone, since the first updates lead away from it before anything is learned.
 
 Rule "paper" is the paper's, for its tables: the 0.2 % are of the error, and every validation draws its own noise.
 """
@@ -37,6 +39,10 @@ class Plateau:
     best_update: int = 0
     milestone: float = math.inf
     stale: int = 0  # validations since the milestone last moved
+
+    def begin(self, loss: float) -> None:
+        """The error before the first update, of a network that is worth keeping as it is."""
+        self.best_loss = loss
 
     def observe(self, loss: float, update: int) -> bool:
         """Take a validation error into account; True if it is the lowest so far."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -20,35 +21,40 @@ MULTIPLY = (0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64)
 STRIDE = 1 << 40  # numbers a stream may draw before it runs into the next index
 
 
+Index = int | range | Sequence[int]
+
+
 class Stream:
-    """The random numbers of one purpose under one seed; ``index`` may be a range, which draws for all of it at once."""
+    """The random numbers of one purpose under one seed; ``index`` may be several, drawn for at once."""
 
     def __init__(self, seed: int, purpose: str, device: torch.device | str = "cpu"):
         digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
         self.key = int.from_bytes(digest[:8], "little", signed=True)
         self.device = device
 
-    def bits(self, index: int | range, count: int) -> Tensor:  # (count,) or (len(index), count), int64
+    def bits(self, index: Index, count: int) -> Tensor:  # (count,) or (len(index), count), int64
         """Hashes: 64 random bits each."""
         place = torch.arange(count, device=self.device)
         if isinstance(index, range):
             place = place + STRIDE * torch.arange(index.start, index.stop, index.step, device=self.device)[:, None]
-        else:
+        elif isinstance(index, int):
             place = place + STRIDE * index
+        else:
+            place = place + STRIDE * torch.as_tensor(index, device=self.device)[:, None]
         z = place * GAMMA + self.key
         z = (z ^ _shifted(z, 30)) * MULTIPLY[0]
         z = (z ^ _shifted(z, 27)) * MULTIPLY[1]
         return z ^ _shifted(z, 31)
 
-    def integers(self, index: int | range, count: int, below: int) -> Tensor:
+    def integers(self, index: Index, count: int, below: int) -> Tensor:
         """Uniform on 0 .. below - 1 (to within below / 2^63)."""
         return _shifted(self.bits(index, count), 1) % below
 
-    def uniform(self, index: int | range, count: int) -> Tensor:
+    def uniform(self, index: Index, count: int) -> Tensor:
         """Uniform on [0, 1), float64, with 53 random bits."""
         return _shifted(self.bits(index, count), 11).double() * 2.0**-53
 
-    def normal(self, index: int | range, count: int) -> Tensor:
+    def normal(self, index: Index, count: int) -> Tensor:
         """Standard normal, float64: Box-Muller on the two halves of each hash."""
         z = self.bits(index, (count + 1) // 2)
         radius = ((_shifted(z, 32).double() + 0.5) * 2.0**-32).log_().mul_(-2).sqrt_()

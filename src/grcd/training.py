@@ -227,7 +227,7 @@ def train(
     update = Update(state, score, x_train, config, filler)
     resume(state)
     if state.update == 0 and getattr(network, "starts_at_zero", False):  # the reference itself is the one to beat
-        state.plateau.observe(validation(state.ema), 0)
+        state.plateau.begin(validation(state.ema))
     began, every, note = time.monotonic() - state.seconds, config.validate_every, ""
     drawn = draws(config, *x_train.shape, state.update, x_train.device)
     with bar("training", config.max_updates) as advance:

@@ -27,11 +27,20 @@ class Cell:
     kappa: float | None = None
     symmetrize: str | None = None
     split: str = "test"  # what samples are compared with: choices are made on "val"
+    mask: str | None = None  # gaps to fill (see evaluation.filling), in place of signals to generate
+    distances: bool = False  # by the metrics of evaluation.distances, in place of aMMD
     timed: bool = False  # how long sampling takes, in place of how good the samples are
 
     @property
     def needs_network(self) -> bool:
-        return not (self.method.startswith("control-") or self.method == "floor")
+        return not (self.method.startswith(("control-", "fill-")) or self.method == "floor")
+
+    @property
+    def holds(self) -> str:
+        """What its file says."""
+        if self.mask is not None:
+            return "filling"
+        return "time" if self.timed else "distances" if self.distances else "scores"
 
     def path(self, results: Path) -> Path:
         """Where its file is: the folder says the setting, the name the rest."""
@@ -43,6 +52,8 @@ class Cell:
         choices += [f"kappa{self.kappa:g}"] if self.kappa is not None else []
         choices += [self.symmetrize] if self.symmetrize else []
         choices += [self.split] if self.split != "test" else []
+        choices += [self.mask] if self.mask else []
+        choices += ["distances"] if self.distances else []
         choices += ["timed"] if self.timed else []
         return results / "cells" / self.setting / ("_".join(choices) + ".json")
 
@@ -51,7 +62,7 @@ def read(cell: Cell, results: Path) -> dict | None:
     """What is known of a cell; None if nothing is, or what there is cannot be read."""
     try:
         found = json.loads(cell.path(results).read_text())
-        known = "error" in found or ("time" in found if cell.timed else "ammd" in found["scores"])
+        known = "error" in found or (cell.holds in found and (cell.holds != "scores" or "ammd" in found["scores"]))
         return found if known and Cell(**found["cell"]) == cell else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

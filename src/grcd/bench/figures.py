@@ -30,6 +30,7 @@ from .measured import FITTED, LEAST, SCALAR, Entry, command, costs, curves, devi
 AMMD = f"aMMD (drawn at {LEAST:g} if below)"
 STYLES = {  # colour, marker and its size; GRCD's in full colours, large below small where they coincide, others muted
     "grcd": ("#b3123f", "o", 9),
+    "grcd-exponential": ("#d98a9e", "8", 6),
     "grcd-rho3": ("#e08e0b", "s", 7),
     "grcd-rho1": ("#1b6ca8", "^", 6),
     "grcd-epsilon-heun": ("#2e8b57", "D", 5),

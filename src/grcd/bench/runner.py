@@ -24,8 +24,9 @@ from .. import device as devices
 from ..config import Config
 from ..data import Dataset, load_dataset
 from ..errors import InputError
-from ..evaluation import ammd, controls, floor
+from ..evaluation import ammd, controls, distances, fillers, filling, floor, permutation_test
 from ..evaluation.controls import draw
+from ..evaluation.filling import hidden
 from ..files import make_folder
 from ..methods import METHODS, sharing
 from ..model import GRCD
@@ -34,6 +35,7 @@ from ..provenance import record
 from .cells import Cell, done, read, write
 
 PROTOCOL = {"stopping": "paper"}
+FILLINGS = 100  # draws for each signal with gaps
 POSSIBLE = {"metr-la": (0.0, 120.0)}  # what a loop detector can report, in mph
 
 
@@ -41,7 +43,7 @@ def run(
     cells: Sequence[Cell], results: Path, runs: Path, device: str = "auto", jobs: int = 1, settings: dict | None = None
 ) -> tuple[int, int]:
     """Compute what is not there yet. Returns how many cells were computed, and how many of them failed."""
-    settings = PROTOCOL | (settings or {})
+    settings = settings or {}
     _refuse(settings, jobs)
     for cell in cells:
         _refuse_others(cell, results, settings)
@@ -77,9 +79,9 @@ def _refuse_others(cell: Cell, results: Path, settings: dict) -> None:
 
 
 def _chosen(cell: Cell, settings: dict) -> dict:
-    """What a cell's network is trained with: the method's own settings, those for all, and the cell's."""
+    """What a cell's network is trained with: the paper's protocol, the method's own, those asked for, the cell's."""
     own = {} if cell.kappa is None else {"kappa": cell.kappa}
-    return dict(METHODS[cell.method].settings) | settings | own
+    return PROTOCOL | dict(METHODS[cell.method].settings) | settings | own
 
 
 def _each(work, groups: list[list[Cell]], jobs: int):
@@ -99,14 +101,17 @@ def _groups(cells: Sequence[Cell]) -> list[list[Cell]]:
 
 
 def _network(cell: Cell) -> tuple:
-    network = METHODS[cell.method].network if cell.needs_network else ("none", "controls")
-    return cell.setting, cell.symmetrize, *network, cell.kappa, cell.seed if cell.needs_network else None
+    if not cell.needs_network:
+        return cell.setting, cell.symmetrize, "none", cell.method if cell.mask else "controls"
+    return cell.setting, cell.symmetrize, *METHODS[cell.method].network, cell.kappa, cell.seed
 
 
 def _computed(group: list[Cell], results: Path, runs: Path, device: str, settings: dict) -> tuple[int, int]:
     failed, data, where = 0, _dataset(group), record(devices.find(device))
     if group[0].needs_network:
         model, error = _attempted(_trained, group[0], data, runs, device, settings)
+    elif group[0].mask:
+        model, error = None, None
     else:
         model, error = _attempted(partial(controls, mixture=_mixed(group)), data)
     for cell in group:
@@ -161,22 +166,58 @@ def _trained(cell: Cell, data: Dataset, runs: Path, device: str, settings: dict)
 
 def _scored(cell: Cell, model: GRCD | dict, data: Dataset) -> dict:
     if not cell.needs_network:
-        return _without_network(cell, model, data)
+        return (_filled if cell.mask else _without_network)(cell, model, data)
     model = model.as_method(cell.method)
-    about = {"spent": model.spends(cell.nfe, cell.solver), "training": model.result, "config": asdict(model.config)}
-    return (_timed if cell.timed else _sampled)(cell, model, data) | about
+    about = {"training": model.result, "config": asdict(model.config)}
+    about |= {} if cell.mask else {"spent": model.spends(cell.nfe, cell.solver)}
+    work = {"time": _timed, "distances": _distanced, "filling": _filled, "scores": _sampled}[cell.holds]
+    return work(cell, model, data) | about
+
+
+def _generated(cell: Cell, model: GRCD, n: int) -> np.ndarray:
+    x = model.sample(n, cell.nfe, cell.seed, *_how(cell))
+    if not np.isfinite(x).all():
+        raise ArithmeticError(f"{(~np.isfinite(x)).sum()} of {x.size} generated readings are not finite")
+    return x
+
+
+def _distanced(cell: Cell, model: GRCD, data: Dataset) -> dict:
+    real = data.split(cell.split)
+    x, z = _generated(cell, model, len(real)), data.normalizer.apply
+    found = distances(x, data, cell.split, model.device)
+    p = permutation_test(z(x), z(real), device=model.device)
+    return {"distances": {name: distance.to_dict() for name, distance in found.items()}, "p": p}
+
+
+def _filled(cell: Cell, model: GRCD | None, data: Dataset) -> dict:
+    """Hide readings of the split, fill them, and compare; those that were never there do not count."""
+    real, observed = data.split(cell.split), data.observed(cell.split)
+    gone = hidden(cell.mask, *real.shape)
+    given, began = np.where(gone, np.nan, real), time.perf_counter()
+    if model is None:
+        found = fillers.fillings(cell.method, data, given, FILLINGS, cell.seed)
+    else:
+        kind = "reference" if cell.solver == "reference" else "diffusion"
+        found = model.fillings(given, FILLINGS, cell.nfe or 1, cell.seed, kind)
+    scores = filling.score(found, real, gone if observed is None else gone & observed)
+    if not np.isfinite(list(scores.values())).all():
+        raise ArithmeticError("filled readings that are not finite")
+    return {"filling": scores, "seconds_per_1000": round(1000 * (time.perf_counter() - began) / len(real), 4)}
 
 
 def _sampled(cell: Cell, model: GRCD, data: Dataset) -> dict:
     real, began = data.split(cell.split), time.perf_counter()
-    x = model.sample(len(real), cell.nfe, cell.seed, cell.solver, cell.rho, cell.grid)
+    x = _generated(cell, model, len(real))
     sampling = time.perf_counter() - began
-    if not np.isfinite(x).all():
-        raise ArithmeticError(f"{(~np.isfinite(x)).sum()} of {x.size} generated readings are not finite")
     z = data.normalizer.apply(x)
     scores = ammd(z, data.normalizer.apply(real), data.graph, model.device)
     about = {"seconds_per_1000": round(1000 * sampling / len(real), 4)}
     return {"scores": scores.to_dict(), **diagnostics(x, z, real, cell.setting), **about}
+
+
+def _how(cell: Cell) -> tuple:
+    """Solver, rho and grid as ``sample`` takes them: the power grid without an exponent is the method's own choice."""
+    return cell.solver, cell.rho, None if cell.grid == "power" and cell.rho is None else cell.grid
 
 
 def diagnostics(x: np.ndarray, z: np.ndarray, real: np.ndarray, setting: str) -> dict:
@@ -195,7 +236,7 @@ def _timed(cell: Cell, model: GRCD, data: Dataset, repeats: int = 5) -> dict:
     """Seconds for 1,000 signals, and of them those that the network alone takes."""
 
     def sampled() -> None:
-        model.sample(1000, cell.nfe, cell.seed, cell.solver, cell.rho, cell.grid)
+        model.sample(1000, cell.nfe, cell.seed, *_how(cell))
 
     alone = model.network_alone(1000, model.spends(cell.nfe, cell.solver))
     return {"time": {"sampling": _least(sampled, repeats), "network": _least(alone, repeats)}}

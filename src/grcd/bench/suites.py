@@ -8,7 +8,9 @@ snr           fitted against scalar terminal reference, at kappa 2 and near zero
 controls      the controls without a network, five draws each, and the floor
 cost          how long sampling takes; the quality beside it is that of main and ladder. Nothing else at the same time!
 symmetrizer   METR-LA's directed weights made symmetric by the larger of the two, not by their mean
-beyond        what goes beyond the paper: a mixture as reference, a network that knows its nodes, from one evaluation up
+ablation      what each part of grcd brings: reference, backbone, solver, grid, kappa; one taken back at a time
+impute        hidden readings filled: grcd and its reference alone beside baselines, four kinds of gaps
+distances     grcd and the paper's GRCD by metrics that a covariance cannot fool
 gad-native    GAD at its authors' numbers of steps, and trained at their size and length
 quick         SBM c = 16, one seed, GRCD and EDM, controls and floor: for two cores
 """
@@ -20,6 +22,8 @@ from dataclasses import replace
 from itertools import product
 
 from ..errors import unknown
+from ..evaluation.fillers import FILLERS
+from ..evaluation.filling import MASKS
 from ..methods import METHODS
 from .cells import Cell
 
@@ -27,7 +31,8 @@ SETTINGS = ("metr-la", "molene", "sbm-c1", "sbm-c4", "sbm-c16")
 BUDGETS = (4, 6, 8, 12, 16, 32, 64)
 CONTROLS = ("control-diagonal", "control-full", "control-gmrf", "control-spectral", "control-mixture")
 DRAWS = 5
-BEYOND = ("grcd-mixture", "grcd-node")
+PARTS = ("grcd-full", "grcd-spectral", "grcd-gnn")
+FEW = (1, 2)  # budgets below those of the paper
 RHOS = (1.0, 2.0, 3.0, 5.0, 7.0)
 LADDER = ("clock", "clock+reference", "clock+reference+residual", "clock+reference+residual+exponential")
 NEAR_ZERO = {"metr-la": 32.6356}  # else 32.64: terminal SNR of a hundredth or less
@@ -39,7 +44,10 @@ def cells(
     """The cells of a suite; ``settings``, ``seeds`` and ``methods`` choose among them."""
     if suite not in SUITES:
         raise unknown("suite", suite, SUITES)
-    for kind, names, known in (("setting", settings, SETTINGS), ("method", methods, (*METHODS, *CONTROLS, "floor"))):
+    for kind, names, known in (
+        ("setting", settings, SETTINGS),
+        ("method", methods, (*METHODS, *CONTROLS, *FILLERS, "floor")),
+    ):
         for name in names:
             if name not in known:
                 raise unknown(kind, name, known)
@@ -54,8 +62,9 @@ def beside(settings: Sequence[str]) -> list[Cell]:
 
 
 def _main(settings, seeds) -> list[Cell]:
-    settings, methods = settings or SETTINGS, [name for name in METHODS if name not in (*LADDER, *BEYOND, "gad-native")]
-    return [Cell(*place) for place in product(settings, methods, seeds, BUDGETS)] + beside(settings)
+    settings, methods = settings or SETTINGS, [name for name in METHODS if name not in (*LADDER, *PARTS, "gad-native")]
+    few = [Cell(*place) for place in product(settings, ("grcd",), seeds, FEW)]
+    return few + [Cell(*place) for place in product(settings, methods, seeds, BUDGETS)] + beside(settings)
 
 
 def _ladder(settings, seeds) -> list[Cell]:
@@ -113,10 +122,32 @@ def _gad_native(settings, seeds) -> list[Cell]:
     return [Cell(s, name, seed, nfe) for s, (name, nfe), seed in places] + beside(settings)
 
 
-def _beyond(settings, seeds) -> list[Cell]:
+def _ablation(settings, seeds) -> list[Cell]:
+    settings = settings or ("metr-la",)
+    varied = [
+        *({"method": name} for name in ("grcd", *PARTS, "grcd-rho3")),
+        *({"method": "grcd", "solver": name} for name in ("residual-2m", "residual-3m", "dpm++2m", "heun")),
+        *({"method": "grcd", "rho": rho} for rho in (3.0, 1.0)),
+        *({"method": "grcd", "grid": name} for name in ("entropy", "log-snr")),
+        *({"method": "grcd", "kappa": kappa} for kappa in (1.0, 4.0)),
+    ]
+    places = product(settings, varied, seeds, (*FEW, 4, 8, 64))
+    return [Cell(s, seed=seed, nfe=nfe, **how) for s, how, seed, nfe in places] + beside(settings)
+
+
+def _distances(settings, seeds) -> list[Cell]:
     settings = settings or SETTINGS
-    places = product(settings, ("grcd-rho3", *BEYOND), seeds, (1, 2, *BUDGETS))
-    return [Cell(*place) for place in places] + beside(settings)
+    places = product(settings, ("grcd", "grcd-rho3"), seeds, (4, 64))
+    return [Cell(*place, distances=True) for place in places]
+
+
+def _impute(settings, seeds) -> list[Cell]:
+    """At sixteen evaluations; the reference alone (``solver="reference"``) needs none."""
+    settings = settings or ("metr-la", "molene")
+    found = [Cell(s, name, mask=mask) for s, name, mask in product(settings, FILLERS, MASKS)]
+    for s, seed, mask in product(settings, seeds, MASKS):
+        found += [Cell(s, "grcd", seed, solver="reference", mask=mask), Cell(s, "grcd", seed, 16, mask=mask)]
+    return found
 
 
 def _quick(settings, seeds) -> list[Cell]:
@@ -135,6 +166,8 @@ SUITES = {
     "cost": _cost,
     "symmetrizer": _symmetrizer,
     "gad-native": _gad_native,
-    "beyond": _beyond,
+    "ablation": _ablation,
+    "distances": _distances,
+    "impute": _impute,
     "quick": _quick,
 }

@@ -72,8 +72,14 @@ def row_name(suite: str, cell: Cell) -> str:
         return name if name == "heun" else f"{name}-{'uniform' if cell.grid == 'log-snr' else f'rho{cell.rho:g}'}"
     if suite == "grid":
         return f"rho{cell.rho:g}" + (", validation" if cell.split == "val" else "")
-    varied = "" if cell.kappa is None else f", kappa {cell.kappa:g}"
-    return cell.method + varied + (f", {cell.symmetrize}" if cell.symmetrize else "")
+    varied = [
+        cell.solver,
+        None if cell.rho is None else f"rho {cell.rho:g}",
+        None if cell.grid == "power" else cell.grid,
+        None if cell.kappa is None else f"kappa {cell.kappa:g}",
+        cell.symmetrize,
+    ]
+    return ", ".join([cell.method, *filter(None, varied)])
 
 
 @cache

@@ -147,6 +147,9 @@ def train(
     seed: Seed = 0,
     device: Device = "auto",
     max_updates: Annotated[int | None, typer.Option(help="Stop after so many updates at the latest.")] = None,
+    support: Annotated[
+        tuple[float, float] | None, typer.Option(help="LOW HIGH: no generated reading is ever outside.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="Any other setting, as key=value: width, lr, kappa, batch, ...; may be repeated."),
@@ -161,6 +164,8 @@ def train(
     chosen = _settings(settings or [])
     if max_updates is not None:
         chosen["max_updates"] = max_updates
+    if support is not None:
+        chosen["support"] = ",".join(map(repr, support))
     dataset = load_dataset(data, **options)
     run = out or Path("runs") / f"{dataset.name}-{method}-s{seed}"
     before = is_finished(run) and not force
@@ -171,7 +176,8 @@ def train(
     print(f"  {result['updates']} updates in {result['seconds']:.0f} s; {result['stopped']}")
     print(f"  validation error {result['val']:.4f}, of the reference alone {result['val_reference_alone']:.4f}")
     if result["val"] >= result["val_reference_alone"]:
-        print("  The network is not yet better than its Gaussian reference: train longer (--max-updates, --force).")
+        print("  The network is not better than its reference: train longer (--max-updates, --force), or the reference")
+        print("  says all there is to say of these signals; grcd evaluate --controls tells.")
     print(f"  log: {run / METRICS}   next: grcd sample {run} -n 1000 --nfe 4 --out samples.npz")
 
 
@@ -184,11 +190,16 @@ def sample(
     solver: Annotated[
         str | None,
         typer.Option(
-            help="By default the method's: exponential, exponential-paper, heun, heun-paper, dpm++2m, dpm++3m."
+            help="By default what validation signals chose: residual-2m, residual-3m, dpm++2m, dpm++3m, heun, ..."
         ),
     ] = None,
-    rho: Annotated[float | None, typer.Option(help="Exponent of the power grid; by default the method's.")] = None,
-    grid: Annotated[str, typer.Option(help="power, log-snr, or noise levels as q0,q1,...")] = "power",
+    rho: Annotated[float | None, typer.Option(help="Exponent of the power grid; by default as chosen.")] = None,
+    grid: Annotated[
+        str | None, typer.Option(help="power, log-snr, entropy, or noise levels as q0,q1,...; by default as chosen.")
+    ] = None,
+    start: Annotated[
+        float | None, typer.Option(help="Where to start, as a share of the largest noise level; by default as chosen.")
+    ] = None,
     seed: Seed = 0,
     device: Device = "auto",
     precision: Annotated[str, typer.Option(help="The network's: float32, or bfloat16 (faster on a GPU).")] = "float32",
@@ -203,9 +214,124 @@ def sample(
     check_writable_ending(out)
     make_folder(out.parent)
     model = load(run, device)
-    signals = model.sample(n, nfe, seed, solver, rho, _levels(grid), precision=precision)
+    signals = model.sample(n, nfe, seed, solver, rho, _levels(grid), precision=precision, start=start)
     write_signals(out, signals, model.graph.node_ids, model.unit)
     print(f"{out}: {n} signals on {len(model.graph)} nodes, {nfe} network evaluations each")
+
+
+@app.command()
+def impute(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    observed: Annotated[Path, typer.Option(help="Signals with gaps, in any format that signals are read from.")],
+    out: Annotated[Path, typer.Option(help="The file to write: .csv, .parquet, .npz or .nc.")],
+    n: Annotated[int, typer.Option("-n", help="How many times each signal is filled.")] = 100,
+    nfe: Annotated[int, typer.Option(help="Network evaluations for each of them.")] = 8,
+    posterior: Annotated[
+        str, typer.Option(help="diffusion, or reference: that of the fitted reference alone, exact and quick.")
+    ] = "diffusion",
+    quantiles: Annotated[str | None, typer.Option(help="Levels to write beside the median, e.g. 0.05,0.95.")] = None,
+    ensemble: Annotated[bool, typer.Option("--ensemble", help="Write all draws too: .npz, .parquet or .nc.")] = False,
+    missing: Annotated[
+        list[float] | None, typer.Option(help="A value that marks a missing reading; may be repeated.")
+    ] = None,
+    common: Annotated[bool, typer.Option("--common", help="Drop columns that the model does not know.")] = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    force: Force = False,
+) -> None:
+    """Fill the gaps of a table, with uncertainty: the median of many draws, quantiles, or all of them."""
+    from ..data.filled import Filled
+    from ..data.given import read_given
+    from ..data.writing import check_writable_ending
+    from ..files import refuse_existing
+    from ..model import load
+
+    refuse_existing(out, force)
+    check_writable_ending(out)
+    levels = _shares(quantiles)
+    model = load(run, device)
+    given = read_given(observed, model.graph, missing or [], common)
+    found = model.fillings(given.x, n, nfe, seed, posterior)
+    draws = ((rows, drawn[:, :, given.order]) for rows, drawn in found)
+    shape = (n, len(given.x), len(given.order))
+    Filled(given.node_ids, given.times, levels, model.unit).write(out, draws, shape, ensemble)
+    gaps = int((given.x != given.x).sum())
+    print(f"{out}: {gaps} gaps in {len(given.x)} signals on {len(given.order)} nodes filled, {n} draws each")
+
+
+@app.command()
+def augment(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    signals: Annotated[Path, typer.Option(help="Complete signals, in any format that signals are read from.")],
+    out: Annotated[Path, typer.Option(help="The file to write: .npz, .csv, .parquet or .nc.")],
+    strength: Annotated[float, typer.Option(help="From 0, the signal itself, to 1, any signal.")] = 0.2,
+    n: Annotated[int, typer.Option("-n", help="Variations of each signal.")] = 1,
+    nfe: Annotated[int, typer.Option(help="Network evaluations for each of them.")] = 4,
+    common: Annotated[bool, typer.Option("--common", help="Drop columns that the model does not know.")] = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    force: Force = False,
+) -> None:
+    """Vary given signals: noise is added, and taken away again. First variations come first, then second ones."""
+    from ..data.given import read_given
+    from ..data.writing import check_writable_ending, write_signals
+    from ..files import refuse_existing
+    from ..model import load
+
+    refuse_existing(out, force)
+    check_writable_ending(out)
+    model = load(run, device)
+    given = read_given(signals, model.graph, common=common)
+    found = model.augment(given.x, strength, n, nfe, seed)[:, :, given.order]
+    write_signals(out, found.reshape(-1, len(given.order)), tuple(given.node_ids), model.unit)
+    print(f"{out}: {n} variation{'s' * (n > 1)} of {len(given.x)} signals, strength {strength:g}")
+
+
+@app.command()
+def score(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    signals: Annotated[Path, typer.Option(help="Signals, in any format that signals are read from.")],
+    out: Annotated[Path | None, typer.Option(help="A .csv to write: one line a signal.")] = None,
+    posterior: Annotated[
+        str, typer.Option(help="diffusion: by the probability flow; reference: exact, under the reference alone.")
+    ] = "diffusion",
+    nodes: Annotated[
+        bool, typer.Option("--nodes", help="A column for each node: its reading given all others of the signal.")
+    ] = False,
+    common: Annotated[bool, typer.Option("--common", help="Drop columns that the model does not know.")] = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """How probable signals are under a model: log-likelihoods, to rank anomalies by."""
+    import pandas
+
+    from ..data.given import read_given
+    from ..files import refuse_existing, whole
+    from ..model import load
+
+    if out is not None:
+        refuse_existing(out, force)
+    model = load(run, device)
+    given = read_given(signals, model.graph, common=common)
+    likelihood, error = model.log_prob(given.x, posterior, seed=seed)
+    table = {"signal": range(len(given.x))} if given.times is None else {"time": given.times}
+    table |= {"log_likelihood": likelihood, "error": error}
+    if nodes:
+        table |= dict(zip(given.node_ids, model.node_log_prob(given.x)[:, given.order].T, strict=True))
+    frame = pandas.DataFrame(table)
+    if out is not None:
+        with whole(out) as temporary:
+            frame.to_csv(temporary, index=False)
+    if as_json:
+        print(frame.to_json(orient="columns", date_format="iso"))
+        return
+    print(
+        f"{len(frame)} signals, log-likelihood {likelihood.mean():.2f} on average, {error.mean():.2f} the error of one"
+    )
+    print("the least probable:")
+    print(frame.iloc[:, :3].nsmallest(5, "log_likelihood").to_string(index=False))
 
 
 @app.command()
@@ -256,7 +382,10 @@ def evaluate(
 
 Suite = Annotated[
     str,
-    typer.Argument(help="main, ladder, solvers, grid, snr, controls, cost, symmetrizer, gad-native, beyond or quick."),
+    typer.Argument(
+        help="main, ladder, solvers, grid, snr, controls, cost, symmetrizer, gad-native, ablation, distances, impute "
+        "or quick."
+    ),
 ]
 Settings = Annotated[
     str | None, typer.Option("--settings", help="Which datasets, with commas; by default the suite's.")
@@ -298,11 +427,16 @@ def bench_table(
     results: Results = Path("results"),
 ) -> None:
     """Print a suite as a table: mean and sd over seeds, the paper's value and the ratio, controls and floor."""
-    from ..bench import cost, suites, tables
+    from ..bench import cost, distances, fillings, suites, tables
 
     cells = suites.cells(suite, _listed(settings), _numbers(seeds))
-    if suite == "cost":
-        print(cost.table(list(dict.fromkeys(cell.setting for cell in cells)), _numbers(seeds), results, kind), end="")
+    own = {
+        "cost": cost.table,
+        "distances": distances.table,
+        "impute": fillings.table,
+    }  # tables of other things than aMMD
+    if suite in own:
+        print(own[suite](list(dict.fromkeys(cell.setting for cell in cells)), _numbers(seeds), results, kind), end="")
         return
     print(tables.render(tables.collected(suite, cells, results), kind), end="")
 
@@ -322,6 +456,18 @@ def bench_figures(
         print(f"drawn: {path}")
     for name, error in lacking.items():
         print(f"left out: {name}: {error.got}; {error.do}")
+
+
+def _shares(text: str | None) -> list[float]:
+    from ..errors import InputError
+
+    try:
+        found = [float(part) for part in text.split(",")] if text else []
+        if not all(0 <= level <= 1 for level in found):
+            raise ValueError
+        return found
+    except ValueError:
+        raise InputError(f"--quantiles {text}", "shares between 0 and 1, with commas", "e.g. 0.05,0.95") from None
 
 
 def _listed(text: str | None) -> list[str]:
@@ -349,8 +495,10 @@ def _settings(pairs: list[str]) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-def _levels(grid: str) -> str | list[float]:
+def _levels(grid: str | None) -> str | list[float] | None:
     """`--grid`: a name, or numbers."""
+    if grid is None:
+        return None
     try:
         return [float(level) for level in grid.split(",")]
     except ValueError:

@@ -1,0 +1,113 @@
+"""Filled tables into files: the median in place of every gap, quantiles beside it, or all draws.
+
+    .csv, .parquet   the table as it was, times first, gaps filled by the median; a column "NODE 5%" for each quantile.
+                     Of all draws (.parquet only): one row for each draw of each signal, and its number in "draw"
+    .npz, .nc        signals (signals, nodes), quantiles (levels, signals, nodes) and levels; ensemble (draws, signals,
+                     nodes) if asked for; node_ids, and times if there were any
+
+Draws come some signals at a time and may be more than memory holds: quantiles are taken as they come, and the ensemble
+goes through a file of its own.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import InputError
+from ..files import make_folder, whole
+from .signals import need_xarray
+
+Fillings = Iterable[tuple[np.ndarray, np.ndarray]]  # rows, and their draws (n, rows, nodes)
+
+
+class Filled:
+    """What is known of a table once its gaps are filled."""
+
+    def __init__(self, node_ids: Sequence[str], times: np.ndarray | None, levels: Sequence[float], unit: str = ""):
+        self.node_ids, self.times, self.levels, self.unit = list(node_ids), times, tuple(levels), unit
+
+    def write(self, path: str | Path, fillings: Fillings, shape: tuple[int, int, int], ensemble: bool = False) -> None:
+        """Take all draws, and write the file whole or not at all; ``shape`` is that of the ensemble."""
+        path = Path(path)
+        if ensemble and path.suffix == ".csv":
+            raise InputError("an ensemble as .csv", "a file that ends in .npz, .parquet or .nc", "choose another --out")
+        with tempfile.TemporaryDirectory(dir=make_folder(path.parent)) if ensemble else nullcontext() as room:
+            kept = None
+            if room:
+                kept = np.lib.format.open_memmap(Path(room) / "ensemble.npy", "w+", np.float64, shape)
+            median, quantiles = self._summarised(fillings, shape, kept)
+            WRITERS[path.suffix](self, path, median, quantiles, kept)
+
+    def _summarised(self, fillings: Fillings, shape: tuple, kept) -> tuple[np.ndarray, np.ndarray]:
+        median, quantiles = np.empty(shape[1:]), np.empty((len(self.levels), *shape[1:]))
+        for rows, drawn in fillings:
+            median[rows] = np.median(drawn, axis=0)
+            if self.levels:
+                quantiles[:, rows] = np.quantile(drawn, self.levels, axis=0)
+            if kept is not None:
+                kept[:, rows] = drawn
+        return median, quantiles
+
+    def frame(self, median: np.ndarray, quantiles: np.ndarray):
+        import pandas
+
+        columns = {} if self.times is None else {"time": self.times}
+        for i, name in enumerate(self.node_ids):
+            columns[name] = median[:, i]
+            columns |= {f"{name} {100 * level:g}%": quantiles[k, :, i] for k, level in enumerate(self.levels)}
+        return pandas.DataFrame(columns)
+
+    def csv(self, path: Path, median, quantiles, kept) -> None:
+        with whole(path) as temporary:
+            self.frame(median, quantiles).to_csv(temporary, index=False)
+
+    def parquet(self, path: Path, median, quantiles, kept) -> None:
+        if kept is None:
+            with whole(path) as temporary:
+                self.frame(median, quantiles).to_parquet(temporary)
+            return
+        import pyarrow
+        import pyarrow.parquet
+
+        with whole(path) as temporary:
+            writer = None
+            for number, draw in enumerate(kept):  # a draw at a time: all of them may not fit
+                frame = Filled(self.node_ids, self.times, ()).frame(draw, quantiles[:0])
+                frame.insert(0, "draw", number)
+                part = pyarrow.Table.from_pandas(frame, preserve_index=False)
+                writer = writer or pyarrow.parquet.ParquetWriter(temporary, part.schema)
+                writer.write_table(part)
+            writer.close()
+
+    def npz(self, path: Path, median, quantiles, kept) -> None:
+        arrays = {"signals": median, "quantiles": quantiles, "levels": np.array(self.levels)}
+        arrays |= {"node_ids": np.array(self.node_ids)} | ({} if self.times is None else {"times": self.times})
+        arrays |= {"unit": np.array(self.unit)} if self.unit else {}
+        with whole(path) as temporary:
+            with temporary.open("wb") as file:
+                np.savez_compressed(file, **arrays)
+            if kept is not None:
+                kept.flush()
+                with zipfile.ZipFile(temporary, "a", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
+                    archive.write(kept.filename, "ensemble.npy")
+
+    def netcdf(self, path: Path, median, quantiles, kept) -> None:
+        xarray = need_xarray()
+        row = "sample" if self.times is None else "time"
+        arrays = {"signals": ((row, "node"), median), "quantiles": (("level", row, "node"), quantiles)}
+        arrays |= {} if kept is None else {"ensemble": (("draw", row, "node"), kept)}
+        coords = {"node": self.node_ids, "level": list(self.levels)} | ({} if self.times is None else {row: self.times})
+        found = xarray.Dataset(arrays, coords)
+        for name in arrays:
+            found[name].attrs |= {"units": self.unit} if self.unit else {}
+        with whole(path) as temporary:
+            found.to_netcdf(temporary, engine="scipy")
+
+
+WRITERS = {".csv": Filled.csv, ".parquet": Filled.parquet, ".npz": Filled.npz, ".nc": Filled.netcdf}

@@ -1,0 +1,41 @@
+"""Signals that are given to a trained model: read from a file, and matched to its nodes by name."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import InputWarning
+from ..graph import Graph
+from ..normalizer import check_signals
+from .matching import fitted
+from .signals import read_signals
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Signals in the model's node order, and what the file said of them."""
+
+    x: np.ndarray  # (signals, nodes), NaN where missing
+    times: np.ndarray | None
+    node_ids: list[str]  # in the order of the file
+    order: list[int]  # where in the model's order these are
+
+
+def read_given(file: str | Path, graph: Graph, missing: Sequence[float] = (), common: bool = False) -> Given:
+    """``missing`` are values that mark a gap; ``common`` drops columns that the graph does not have."""
+    table = read_signals(file)
+    values = np.array(table.values, np.float64)  # a copy: columns are put in order in place
+    for marker in missing:
+        values[values == marker] = np.nan
+    x, notes = fitted(values, table.node_ids, graph, str(file), common=common)
+    for note in (*table.notes, *notes):
+        warnings.warn(note, InputWarning, stacklevel=3)
+    place = {name: i for i, name in enumerate(graph.node_ids)}
+    names = [name for name in table.node_ids or graph.node_ids if name in place]
+    x = check_signals(x, graph, str(file), least=1, gaps=True)
+    return Given(x, table.times, names, [place[name] for name in names])

@@ -1,0 +1,128 @@
+"""Baselines that fill gaps: what a model has to beat. Each is fitted to training signals and works on z-scores.
+
+    fill-mean        the node's mean
+    fill-last        the node's last reading before the gap; its mean where there is none
+    fill-tikhonov    the smoothest signal on the graph near the readings: min |x_o - y|^2 + alpha x' L x + beta |x|^2,
+                     with alpha and beta from ``WEIGHTS`` by the error on validation signals
+    fill-neighbours  the mean of the ``NEIGHBOURS`` nearest nodes on the graph that have a reading, nearness by hops
+                     and then by weight
+    fill-iterative   scikit-learn's IterativeImputer: every node regressed on others, in turns
+    fill-gaussian    the exact posterior of one Gaussian with the Ledoit-Wolf covariance; the only one with uncertainty
+
+Training signals may have gaps too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from ..data import Dataset
+from ..data.splits import evenly
+from ..observations import Observations, posterior
+from ..reference import full, ledoit_wolf
+from ..streams import Stream
+from ..systems import solve
+
+WEIGHTS = (0.01, 0.1, 1.0, 10.0)
+NEIGHBOURS = 5
+MOST = 2000  # training signals of the iterative imputer
+ROWS = 500  # signals at a time
+
+Fill = Callable[[np.ndarray], np.ndarray]  # (signals, nodes) z-scored with NaN -> the same without
+
+
+def mean(data: Dataset) -> Fill:
+    return lambda z: np.where(np.isnan(z), 0.0, z)
+
+
+def last(data: Dataset) -> Fill:
+    def fill(z: np.ndarray) -> np.ndarray:
+        seen = ~np.isnan(z)
+        row = np.maximum.accumulate(np.where(seen, np.arange(len(z))[:, None], -1), axis=0)
+        found = np.take_along_axis(z, np.maximum(row, 0), axis=0)
+        return np.where(row < 0, 0.0, found)
+
+    return fill
+
+
+def tikhonov(data: Dataset) -> Fill:
+    L = torch.from_numpy(data.graph.combinatorial.toarray() / data.graph.degree.mean())
+
+    def smooth(z: np.ndarray, alpha: float, beta: float) -> np.ndarray:
+        """``(M + alpha L + beta I) x = M y`` by the equivalent update of a Gaussian with that precision."""
+        v, B = torch.linalg.eigh(alpha * L + beta * torch.eye(len(L)))
+        covariance = (B / v) @ B.T
+        y, seen = torch.from_numpy(np.nan_to_num(z)), torch.from_numpy(~np.isnan(z))
+        u, _ = solve(covariance + torch.eye(len(L)), seen, torch.where(seen, y, 0.0)[:, None])
+        return np.where(np.isnan(z), (u[:, 0] @ covariance).numpy(), z)
+
+    z = data.normalizer.apply(data.val[evenly(len(data.val), 200)]).astype(np.float64)
+    gone = Stream(0, "tikhonov").uniform(0, z.size).view(z.shape).numpy() < 0.25
+    there = np.where(gone, np.nan, z)
+    error = {pair: np.nanmean(np.abs(smooth(there, *pair) - z)[gone]) for pair in product(WEIGHTS, WEIGHTS)}
+    best = min(error, key=error.get)
+    return lambda z: smooth(z, *best)
+
+
+def neighbours(data: Dataset) -> Fill:
+    hops = sp.csgraph.dijkstra(data.graph.weights, directed=False, unweighted=True)
+    weights = data.graph.weights.toarray()
+    order = np.lexsort((-weights, hops), axis=1)[:, 1:]  # the nearest first, without the node itself
+
+    def fill(z: np.ndarray) -> np.ndarray:
+        found = z.copy()
+        for node in range(z.shape[1]):
+            gap = np.isnan(z[:, node])
+            near = z[gap][:, order[node]]
+            rank = np.cumsum(~np.isnan(near), axis=1)
+            near = np.where(rank <= NEIGHBOURS, near, np.nan)
+            count = (~np.isnan(near)).sum(axis=1)
+            found[gap, node] = np.nansum(near, axis=1) / np.maximum(count, 1)
+        return found
+
+    return fill
+
+
+def iterative(data: Dataset) -> Fill:
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+    from sklearn.impute import IterativeImputer
+
+    z = data.normalizer.apply(data.train[evenly(len(data.train), MOST)]).astype(np.float64)
+    gone = Stream(0, "iterative").uniform(0, z.size).view(z.shape).numpy() < 0.25  # it learns from gaps only
+    nearest = min(20, z.shape[1])
+    model = IterativeImputer(max_iter=5, n_nearest_features=nearest, random_state=0, tol=1e-2)
+    with warnings.catch_warnings():  # what has not quite converged after its turns is what it is
+        warnings.simplefilter("ignore")
+        model.fit(np.where(gone, np.nan, z))
+    return model.transform
+
+
+POINTS: dict[str, Callable[[Dataset], Fill]] = {
+    "fill-mean": mean,
+    "fill-last": last,
+    "fill-tikhonov": tikhonov,
+    "fill-neighbours": neighbours,
+    "fill-iterative": iterative,
+}
+FILLERS = (*POINTS, "fill-gaussian")
+
+
+def fillings(name: str, data: Dataset, x: np.ndarray, n: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows, and their completions (n or 1, rows, nodes), in the data's units."""
+    z, undo = data.normalizer.apply(x).astype(np.float64), data.normalizer.undo
+    if name in POINTS:
+        yield np.arange(len(x)), undo(POINTS[name](data)(z))[None]
+        return
+    gaussian = full(ledoit_wolf(data.normalizer.apply(data.train)))
+    for start in range(0, len(x), ROWS):
+        rows = np.arange(start, min(start + ROWS, len(x)))
+        given = posterior(gaussian, Observations(torch.from_numpy(z[rows])))
+        noise = Stream(seed, "fill gaussian").normal(rows, n * x.shape[1]).view(len(rows), n, -1)
+        drawn = given.draw(n, lambda purpose, shape, noise=noise: noise, torch.zeros(len(rows), n).double())
+        yield rows, undo(drawn.transpose(0, 1).numpy())

@@ -1,0 +1,123 @@
+"""Filled gaps: what is missing in a signal, drawn given what is there, many times over.
+
+Under the reference alone this is a closed form (``observations.posterior``). The model's own posterior starts from it:
+a draw of the reference's posterior gets the noise of the largest level, and the reverse process leads back from there
+with the noise prediction that ``observations.guided`` makes of the network's. What was observed comes out as it went
+in, to the bit.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from . import device as devices
+from . import observations, solvers
+from .errors import InputError, InputWarning, some, unknown
+from .normalizer import BLOCK, Normalizer
+from .observations import Observations
+from .progress import bar
+from .streams import Stream
+
+if TYPE_CHECKING:
+    from .model import GRCD
+
+POSTERIORS = ("diffusion", "reference")
+WILD = 20.0  # z-scores beyond which a reading is probably in another unit
+
+
+def fillings(
+    model: GRCD,
+    x: np.ndarray,  # (signals, nodes), checked
+    n: int,
+    nfe: int,
+    seed: int,
+    posterior: str,
+    solver: str | None,
+    batch: int | None,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:  # each (rows,), (n, rows, nodes)
+    """``n`` completions of some signals at a time, in their units; missing entries are NaN."""
+    known(posterior)
+    _warn(model, x)
+    fill, some_rows = _filler(model, n, nfe, seed, posterior, solver), batch or max(1, model.batch() // n)
+    gaps, done = np.isnan(x).any(axis=1), 0
+    with bar("filling", len(x)) as advance:
+        for rows in _split(np.flatnonzero(~gaps), max(some_rows, BLOCK // (n * x.shape[1]))):  # nothing to fill
+            yield rows, np.broadcast_to(x[rows], (n, *x[rows].shape))
+            done += len(rows)
+        for rows in _split(np.flatnonzero(gaps), some_rows):
+            with devices.arithmetic(), torch.inference_mode():
+                z = torch.from_numpy(model.normalizer.apply(x, rows)).double().to(model.device)
+                drawn = fill(Observations(z), rows).transpose(0, 1)
+            units = model.within(model.normalizer.undo(drawn.flatten(0, 1).cpu().numpy())).reshape(drawn.shape)
+            yield rows, np.where(np.isnan(x[rows]), units, x[rows])
+            done += len(rows)
+            advance(done, "")
+
+
+def known(posterior: str) -> str:
+    """The posterior of that name."""
+    if posterior not in POSTERIORS:
+        raise unknown("posterior", posterior, POSTERIORS)
+    return posterior
+
+
+def _split(rows: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    return (rows[start : start + size] for start in range(0, len(rows), size))
+
+
+def _warn(model: GRCD, x: np.ndarray) -> None:
+    """What is worth knowing of signals that can be filled all the same."""
+    empty = int(np.isnan(x).all(axis=1).sum())
+    if empty:
+        note = f"{empty} of {len(x)} signals have no reading at all: they are drawn as if nothing were known of them"
+        warnings.warn(note, InputWarning, stacklevel=4)
+    moments = Normalizer.of(model.facts["normalizer"])
+    far = np.nanmax(np.abs((x - moments.mean) / moments.std), axis=0, initial=0.0, where=~np.isnan(x))
+    if (far > WILD).any():
+        names = [name for name, z in zip(model.graph.node_ids, far, strict=True) if z > WILD]
+        note = (
+            f"readings more than {WILD:g} standard deviations from the training mean, at {some(names)}: another unit?"
+        )
+        warnings.warn(note, InputWarning, stacklevel=4)
+
+
+def _filler(model: GRCD, n: int, nfe: int, seed: int, kind: str, solver: str | None) -> Callable:
+    """From observations, and the numbers of the signals, to z-scored draws (signals, n, nodes)."""
+    if kind == "reference":
+        return lambda seen, rows: _from_reference(model, seen, n, seed, rows)
+    if model.method.process == "heat":
+        raise InputError(
+            f"the method {model.config.method!r}",
+            "one whose noise is the same in all directions of some coordinates",
+            "train grcd, or take --posterior reference",
+        )
+    choice = model.choice(nfe, solver=solver)
+    levels = model.levels(nfe, choice)
+    eps_hat = model.noise_prediction()
+
+    def fill(seen: Observations, rows: np.ndarray) -> Tensor:
+        x0 = _from_reference(model, seen, n, seed, rows)
+        x = x0 + levels[0] * _normal(seed, "noise", rows, x0.shape, x0.device)
+        eps = observations.guided(eps_hat, model.reference, seen)
+        x = solvers.solve(choice.solver, eps, x.flatten(0, 1), nfe, model.process, model.reference, levels)
+        return model.process.to_graph(x, levels[-1]).view_as(x0)
+
+    return fill
+
+
+def _from_reference(model: GRCD, seen: Observations, n: int, seed: int, rows: np.ndarray) -> Tensor:
+    """Exact draws of the reference's posterior; each signal has random numbers of its own, whatever the batch."""
+    given = observations.posterior(model.reference, seen)
+    uniform = Stream(seed, "impute component", model.device).uniform(rows, n)
+    return given.draw(n, lambda purpose, shape: _normal(seed, purpose, rows, shape, model.device), uniform)
+
+
+def _normal(seed: int, purpose: str, rows: np.ndarray, shape: tuple[int, ...], device) -> Tensor:
+    return Stream(seed, f"impute {purpose}", device).normal(rows, math.prod(shape[1:])).view(shape)

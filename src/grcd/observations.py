@@ -1,0 +1,176 @@
+"""Linear observations ``y = H x + noise``, and what they say of a signal under a Gaussian or mixture reference.
+
+One object holds them: entries of the signal (``H`` the identity), sums or averages over nodes, any rows; independent
+noise of known variance ``r``, zero allowed; and NaN in ``y`` where a signal was not observed. So every signal of a
+batch may be observed in its own way.
+
+**The update.** If ``x`` is Gaussian with mean ``m`` and covariance ``C``, observing ``y`` moves it to
+
+    m' = m + C H^T S^-1 (y - H m)        C' = C - C H^T S^-1 H C        S = H C H^T + diag(r)
+    log p(y) = -1/2 [(y - H m)^T S^-1 (y - H m) + log det S + (number of observations) log 2 pi]
+
+on the observed rows only; the systems are solved by Cholesky (see ``systems``), never inverted. **Draws** come from
+prior ones, by Matheron's rule: update a prior draw with ``y`` minus a draw of the noise in place of ``y``. A mixture is
+updated component by component, and its weights by how probable each makes the observations.
+
+All of it in float64, in z-scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .errors import InputError
+from .mixture import Mixture
+from .reference import Gaussian
+from .systems import solve
+
+Noise = Callable[[str, tuple[int, ...]], Tensor]  # standard normal numbers by purpose and shape
+
+
+@dataclass(frozen=True)
+class Observations:
+    """``y`` (batch, m) with NaN where nothing was observed; ``H`` (m, nodes), None for the entries themselves."""
+
+    y: Tensor
+    H: Tensor | None = None
+    noise: Tensor | None = None  # (m,) variances; None: exact
+
+    @property
+    def seen(self) -> Tensor:  # (batch, m)
+        return ~self.y.isnan()
+
+    def of(self, x: Tensor) -> Tensor:  # (..., nodes) -> (..., m)
+        """``H x``."""
+        return x if self.H is None else x @ self.H.T
+
+    def through(self, reference: Gaussian, gain: Tensor) -> tuple[Tensor, Tensor]:  # (m, nodes), (m, m)
+        """``H C`` and ``S``, for the covariance that has these values on the reference's modes."""
+        across = reference.filtered(_eye(reference) if self.H is None else self.H, gain)
+        S = across if self.H is None else across @ self.H.T
+        return across, S if self.noise is None else S + torch.diag(self.noise)
+
+    def update(
+        self, reference: Gaussian, gain: Tensor, mean: Tensor, error: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:  # (batch, n, nodes), (batch, n)
+        """Means ``m'`` and log-evidences of ``n`` means a signal; ``error`` (batch, n, m) is taken from ``y``."""
+        across, S = self.through(reference, gain)
+        target = self.y[:, None] if error is None else self.y[:, None] - error
+        off = torch.where(self.seen[:, None], target - self.of(mean), 0.0)
+        try:
+            u, size = solve(S, self.seen, off)
+        except torch.linalg.LinAlgError:
+            raise _singular() from None
+        count = self.seen.sum(1).double() * math.log(2 * math.pi)
+        return mean + u @ across, -((u * off).sum(-1) + (size + count)[:, None]) / 2
+
+    def spread(self, reference: Gaussian, gain: Tensor) -> Tensor:  # (batch, nodes)
+        """The variances that are left: the diagonal of ``C'``."""
+        across, S = self.through(reference, gain)
+        found = []
+        for seen in self.seen.split(max(1, (1 << 22) // across.numel())):
+            given = torch.where(seen[:, None], across.T, 0.0)  # (rows, nodes, m)
+            found.append((solve(S, seen, given)[0] * given).sum(-1))
+        return (reference.filtered(_eye(reference), gain).diagonal() - torch.cat(found)).clamp(min=0.0)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What observations leave of a reference: a mixture for each signal, of as many components."""
+
+    observations: Observations
+    reference: Mixture
+    weights: Tensor  # (batch, components)
+    means: Tensor  # (batch, components, nodes)
+    log_evidence: Tensor  # (batch,)
+
+    @property
+    def mean(self) -> Tensor:  # (batch, nodes)
+        return (self.weights[..., None] * self.means).sum(1)
+
+    def variance(self) -> Tensor:  # (batch, nodes)
+        """Within the components, and between them."""
+        within = torch.stack([self.observations.spread(part, part.v) for part in self.reference.parts], 1)
+        between = (self.means - self.mean[:, None]).square()
+        return (self.weights[..., None] * (within + between)).sum(1)
+
+    def draw(self, n: int, noise: Noise, u: Tensor) -> Tensor:  # (batch, n) uniform -> (batch, n, nodes)
+        """``n`` signals for each one observed."""
+        seen, nodes = self.observations, self.means.shape[-1]
+        chosen = (self.weights.cumsum(-1)[:, None] <= u[..., None]).sum(-1).clamp(max=self.weights.shape[1] - 1)
+        prior = noise("prior", (len(u), n, nodes))
+        error = None if seen.noise is None else noise("error", (len(u), n, seen.y.shape[1])) * seen.noise.sqrt()
+        found = torch.zeros_like(prior)
+        for k, (mean, part) in enumerate(zip(self.reference.means, self.reference.parts, strict=True)):
+            drawn, _ = seen.update(part, part.v, mean + part.draw(prior), error)
+            found = torch.where((chosen == k)[..., None], drawn, found)
+        return found
+
+
+def posterior(reference: Gaussian | Mixture, observations: Observations) -> Posterior:
+    """The exact posterior of a reference."""
+    mixture = as_mixture(reference)
+    batch = len(observations.y)
+    updated = [
+        observations.update(part, part.v, mean.expand(batch, 1, -1))
+        for mean, part in zip(mixture.means, mixture.parts, strict=True)
+    ]
+    means = torch.cat([mean for mean, _ in updated], 1)
+    joint = torch.cat([evidence for _, evidence in updated], 1) + mixture.weights.log()
+    return Posterior(observations, mixture, joint.softmax(-1), means, joint.logsumexp(-1))
+
+
+def as_mixture(reference: Gaussian | Mixture) -> Mixture:
+    """A Gaussian is a mixture of one."""
+    if isinstance(reference, Mixture):
+        return reference
+    v = reference.v
+    return Mixture(torch.ones_like(v[:1]), torch.zeros_like(reference.B[None, :, 0]), (reference,))
+
+
+def guided(
+    eps_hat: Callable[[Tensor, float], Tensor], reference: Gaussian | Mixture, observations: Observations
+) -> Callable[[Tensor, float], Tensor]:
+    """A noise prediction given observations, from one without: what a solver takes, and what it returns.
+
+    At level ``q`` a component says ``x_0 | x~ ~ N(D_k, C_k)`` with ``D_k = x~ + q^2 score_k`` and
+    ``C_k = v_k q^2 / (v_k + q^2)`` on its modes. The network says what they are off by together,
+    ``d = D - sum_k r_k D_k``. Each component, moved by ``d``, is updated with the observations as above, and counts as
+    much as it made them probable: the noise prediction is that of the mean that comes out, ``(x~ - D') / q``. With
+    ``d = 0`` this is the reference's posterior score, exactly; there is no weight to choose. Exact observations hold of
+    every ``D'``. The state is (batch times n, nodes): ``n`` signals in a row for each one observed.
+    """
+    mixture = as_mixture(reference)
+
+    def eps(x: Tensor, q: float) -> Tensor:
+        joint, scores = mixture._components(x, q)
+        parts = [x + q**2 * score for score in scores]
+        share = joint.softmax(-1)
+        off = x - q * eps_hat(x, q) - sum(share[:, k, None] * part for k, part in enumerate(parts))
+        batch, updated, evidence = len(observations.y), [], []
+        for part, mean in zip(mixture.parts, parts, strict=True):
+            gain = part.v * q**2 / part.variance(q)
+            moved, probable = observations.update(part, gain, (mean + off).view(batch, -1, x.shape[1]))
+            updated.append(moved.reshape(x.shape))
+            evidence.append(probable.reshape(-1))
+        share = (joint + torch.stack(evidence, -1)).softmax(-1)
+        return (x - sum(share[:, k, None] * part for k, part in enumerate(updated))) / q
+
+    return eps
+
+
+def _eye(reference: Gaussian) -> Tensor:
+    return torch.eye(len(reference.B), dtype=reference.v.dtype, device=reference.v.device)
+
+
+def _singular() -> InputError:
+    return InputError(
+        "exact observations of which some follow from the others",
+        "rows of H that are independent, or some noise",
+        "leave out rows that say the same, or give their noise",
+    )

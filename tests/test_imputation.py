@@ -1,0 +1,292 @@
+"""Filled gaps: what was observed stays, what was not follows the posterior, and files hold what was drawn."""
+
+import sys
+import warnings
+
+import numpy as np
+import pandas
+import pytest
+import torch
+
+import grcd
+from grcd import cli
+from grcd.errors import InputWarning
+from grcd.observations import Observations, posterior
+
+
+class Zeros(torch.nn.Module):
+    def forward(self, x, t):
+        return torch.zeros_like(x)
+
+
+@pytest.fixture(scope="module")
+def model(tiny, quick):
+    """Read-only: our default, a mixture as reference."""
+    return grcd.GRCD(tiny.graph, seed=3, device="cpu", **quick).fit(tiny.train, tiny.val)
+
+
+@pytest.fixture(scope="module")
+def holes(tiny):
+    """Test signals, a third of their readings gone; the first has none left, the second all."""
+    x = np.where(np.random.RandomState(4).random_sample(tiny.test.shape) < 1 / 3, np.nan, tiny.test)
+    x[0], x[1] = np.nan, tiny.test[1]
+    return x
+
+
+@pytest.fixture
+def quietly():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        yield
+
+
+pytestmark = pytest.mark.usefixtures("quietly")
+both = pytest.mark.parametrize("kind", ["diffusion", "reference"])
+
+
+@both
+def test_what_was_observed_comes_out_as_it_went_in_and_every_gap_is_filled(model, holes, kind):
+    found = model.impute(holes, n=5, nfe=3, posterior=kind)
+    assert found.shape == (5, *holes.shape)
+    seen = ~np.isnan(holes)
+    assert (found[:, seen] == holes[seen]).all()
+    assert np.isfinite(found).all()
+    assert (found[:, 1] == holes[1]).all()
+    gaps = found[:, ~seen]
+    assert len(np.unique(gaps)) == gaps.size  # no two draws alike
+
+
+@both
+def test_neither_the_batch_nor_the_number_of_draws_nor_other_signals_change_a_draw(model, holes, kind):
+    whole = model.impute(holes, n=6, nfe=3, seed=2, posterior=kind)
+    for batch in (1, 7):
+        assert model.impute(holes, n=6, nfe=3, seed=2, posterior=kind, batch=batch) == pytest.approx(whole, rel=1e-4)
+    assert model.impute(holes, n=2, nfe=3, seed=2, posterior=kind) == pytest.approx(whole[:2], rel=1e-4)
+    assert model.impute(holes[:9], n=6, nfe=3, seed=2, posterior=kind) == pytest.approx(whole[:, :9], rel=1e-4)
+    assert np.array_equal(model.impute(holes, n=6, nfe=3, seed=2, posterior=kind), whole)
+    gaps = np.isnan(holes)
+    assert not np.isin(model.impute(holes, n=6, nfe=3, seed=1, posterior=kind)[:, gaps], whole[:, gaps]).any()
+
+
+def moments(draws):
+    return draws.mean(0), np.cov(draws.T)
+
+
+@pytest.mark.parametrize("method", ["grcd", "grcd-full", "grcd-exponential"])
+@both
+def test_without_a_residual_draws_have_the_moments_of_the_exact_posterior(tiny, quick, holes, kind, method):
+    """One signal, many draws, to five standard errors; sampling ends at level 0.04, whose noise is still in it."""
+    model = grcd.GRCD(tiny.graph, method, 3, "cpu", **quick).fit(tiny.train, tiny.val)
+    model.network, model.plan, n = Zeros(), {}, 4000
+    x = holes[[5]]
+    z = torch.from_numpy(model.normalizer.apply(x))
+    exact, gaps = posterior(model.reference, Observations(z)), np.isnan(x[0])
+    drawn = model.normalizer.apply(model.impute(x, n=n, nfe=24, posterior=kind)[:, 0])[:, gaps]
+    error = np.sqrt(exact.variance()[0].numpy()[gaps] / n)
+    shrunk = 0.01 if kind == "diffusion" else 0.0  # the attenuation of graph coordinates at the last level
+    expected = exact.mean[0].numpy()[gaps]
+    assert (np.abs(drawn.mean(0) - expected) < 5 * error + shrunk * (1 + np.abs(expected))).all()
+    assert drawn.var(0) == pytest.approx(exact.variance()[0].numpy()[gaps], rel=5 * np.sqrt(4 / n) + shrunk)
+
+
+def test_a_signal_of_which_nothing_is_known_is_drawn_as_if_unconditionally_and_that_is_said(model, holes):
+    with pytest.warns(InputWarning, match="1 of 40 signals have no reading at all"):
+        model.impute(holes, n=1, posterior="reference")
+    nothing = np.full((1, 6), np.nan)
+    drawn = model.normalizer.apply(model.impute(nothing, n=3000, posterior="reference")[:, 0])
+    C, mean = model.reference.covariance().numpy(), (model.reference.weights @ model.reference.means).numpy()
+    assert (np.abs(drawn.mean(0) - mean) < 5 * np.sqrt(np.diag(C) / 3000)).all()
+    assert np.cov(drawn.T) == pytest.approx(C, abs=5 * np.sqrt(3 / 3000) * C.max())
+
+
+def test_readings_in_another_unit_are_noticed(model, holes):
+    with pytest.warns(InputWarning, match=r"20 standard deviations.*station 2.*another unit"):
+        model.impute(np.where(np.arange(6) == 2, holes * 1000, holes), n=1, posterior="reference")
+
+
+def test_evaluations_are_spent_as_asked(model, holes):
+    calls = []
+    hook = model.network.register_forward_hook(lambda *_: calls.append(1))
+    try:
+        model.impute(holes, n=4, nfe=7, batch=100)
+        assert len(calls) == 7
+        calls.clear()
+        model.impute(holes, n=4, posterior="reference")
+        assert not calls
+    finally:
+        hook.remove()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"posterior": "exact"}, "posterior 'exact'\nexpected one of diffusion, reference"),
+        ({"n": 0}, "n = 0"),
+        ({"nfe": 0}, "nfe = 0"),
+        ({"batch": 0}, "batch = 0"),
+        ({"solver": "heum"}, "solver 'heum'"),
+    ],
+)
+def test_requests_that_cannot_work_are_refused(model, holes, change, message):
+    with pytest.raises(grcd.InputError, match=message):
+        model.impute(holes, **change)
+
+
+def test_signals_that_do_not_fit_are_refused(model, holes):
+    with pytest.raises(grcd.InputError, match="signals to fill of shape"):
+        model.impute(holes[:, :4])
+    with pytest.raises(grcd.InputError, match="infinite values"):
+        model.impute(np.where(np.isnan(holes), np.inf, holes))
+
+
+def test_a_model_on_the_heat_process_fills_by_its_reference_only(tiny, quick, holes):
+    model = grcd.GRCD(tiny.graph, "gad", 3, "cpu", **quick).fit(tiny.train, tiny.val)
+    assert np.isfinite(model.impute(holes, n=2, posterior="reference")).all()
+    with pytest.raises(grcd.InputError, match="--posterior reference"):
+        model.impute(holes, n=2)
+
+
+@pytest.mark.parametrize("settings", [{"support": "-5,35"}, {"marginals": "quantile"}])
+def test_filled_readings_stay_where_readings_may_be(tiny, quick, holes, settings):
+    model = grcd.GRCD(tiny.graph, "grcd", 3, "cpu", **settings, **quick).fit(tiny.train, tiny.val)
+    gaps = np.isnan(holes)
+    found = model.impute(holes, n=20, nfe=2)[:, gaps]
+    low, high = (-5, 35) if "support" in settings else (tiny.train.min(), tiny.train.max())
+    assert (found >= low).all()
+    assert (found <= high).all()
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(model, holes, tmp_path):
+    """A run, and a table with times whose columns are in another order than the model's nodes."""
+    model.save(tmp_path / "run")
+    order = [3, 0, 5, 1, 4, 2]
+    frame = pandas.DataFrame(holes[:, order], columns=[model.graph.node_ids[i] for i in order])
+    frame.insert(0, "time", pandas.date_range("2024-01-01", periods=len(frame), freq="h"))
+    frame.to_csv(tmp_path / "given.csv", index=False)
+    return tmp_path, frame
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """The command line: its exit status."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["grcd", *(str(argument) for argument in arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        return stopped.value.code or 0
+
+    return run
+
+
+def test_a_csv_is_the_table_with_its_gaps_filled_by_the_median(model, files, run):
+    folder, frame = files
+    out = folder / "filled.csv"
+    assert run("impute", folder / "run", "--observed", folder / "given.csv", "--out", out, "-n", 5, "--nfe", 2) == 0
+    found = pandas.read_csv(out, parse_dates=["time"])
+    assert list(found) == list(frame)
+    assert (found["time"] == frame["time"]).all()
+    nodes = list(frame)[1:]
+    seen = frame[nodes].notna().to_numpy()
+    assert (found[nodes].to_numpy()[seen] == frame[nodes].to_numpy()[seen]).all()
+    values = frame[list(model.graph.node_ids)].to_numpy()
+    expected = pandas.DataFrame(np.median(model.impute(values, n=5, nfe=2), axis=0), columns=model.graph.node_ids)
+    np.testing.assert_allclose(found[nodes], expected[nodes], rtol=1e-6)
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet", "nc"])
+def test_quantiles_and_ensembles_are_those_of_the_draws(model, files, run, ending):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    xarray = pytest.importorskip("xarray") if ending == "nc" else None
+    folder, frame = files
+    out = folder / f"filled.{ending}"
+    given = ["impute", folder / "run", "--observed", folder / "given.csv", "--out", out, "-n", 5, "--nfe", 2]
+    assert run(*given, "--quantiles", "0.1,0.9", "--ensemble") == 0
+    nodes = list(frame)[1:]
+    place = [model.graph.node_ids.index(name) for name in nodes]
+    expected = model.impute(frame[list(model.graph.node_ids)].to_numpy(), n=5, nfe=2)[:, :, place]
+    if ending == "parquet":
+        table = pandas.read_parquet(out)
+        assert list(table["draw"]) == np.repeat(range(5), len(frame)).tolist()
+        np.testing.assert_allclose(table[nodes].to_numpy().reshape(expected.shape), expected, rtol=1e-6)
+        return
+    with np.load(out) if ending == "npz" else xarray.open_dataset(out) as held:
+        np.testing.assert_allclose(held["ensemble"], expected, rtol=1e-6)
+        np.testing.assert_allclose(held["signals"], np.median(expected, 0), rtol=1e-6)
+        np.testing.assert_allclose(held["quantiles"], np.quantile(expected, [0.1, 0.9], axis=0), rtol=1e-6)
+        names = held["node_ids"] if ending == "npz" else held["node"]
+        assert [str(name) for name in np.asarray(names)] == nodes
+        times = held["times"] if ending == "npz" else held["time"]
+        assert (np.asarray(times) == frame["time"].to_numpy()).all()
+
+
+def test_quantiles_of_a_csv_are_columns_beside_the_median(model, files, run):
+    folder, frame = files
+    out = folder / "filled.csv"
+    given = ["impute", folder / "run", "--observed", folder / "given.csv", "--out", out, "-n", 9]
+    assert run(*given, "--posterior", "reference", "--quantiles", "0.05,0.95") == 0
+    found = pandas.read_csv(out)
+    low, middle, high = (found[f"station 3{suffix}"] for suffix in (" 5%", "", " 95%"))
+    gap = frame["station 3"].isna()
+    assert (low[gap] < middle[gap]).all()
+    assert (middle[gap] < high[gap]).all()
+    assert (low[~gap] == high[~gap]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--quantiles", "0.05,1.5"], "shares between 0 and 1"),
+        (["--quantiles", "a"], "shares between 0 and 1"),
+        (["--ensemble"], "an ensemble as .csv"),
+        (["-n", "0"], "n = 0"),
+        (["--posterior", "prior"], "posterior 'prior'"),
+    ],
+)
+def test_wrong_options_exit_with_2_and_leave_nothing(files, run, capsys, options, message):
+    folder, _ = files
+    out = folder / "filled.csv"
+    before = sorted(folder.rglob("*"))
+    assert run("impute", folder / "run", "--observed", folder / "given.csv", "--out", out, *options) == 2
+    assert message in capsys.readouterr().err
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_unknown_nodes_are_refused_by_name_and_dropped_on_request(files, run, capsys):
+    folder, frame = files
+    frame.assign(elsewhere=1.0).to_csv(folder / "given.csv", index=False)
+    given = ["impute", folder / "run", "--observed", folder / "given.csv", "--out", folder / "f.csv", "-n", 3]
+    assert run(*given, "--posterior", "reference") == 2
+    assert "1 unknown (elsewhere)" in capsys.readouterr().err
+    assert run(*given, "--posterior", "reference", "--common") == 0
+    assert list(pandas.read_csv(folder / "f.csv")) == list(frame)
+
+
+def test_a_value_may_mark_a_gap(files, run):
+    folder, frame = files
+    nodes = list(frame)[1:]
+    frame.fillna(-99.0).to_csv(folder / "given.csv", index=False)
+    given = ["impute", folder / "run", "--observed", folder / "given.csv", "--out", folder / "f.csv", "-n", 3]
+    assert run(*given, "--posterior", "reference", "--missing", "-99") == 0
+    found = pandas.read_csv(folder / "f.csv")[nodes].to_numpy()
+    gap = frame[nodes].isna().to_numpy()
+    assert (found[gap] != -99.0).all()
+    assert (found[~gap] == frame[nodes].to_numpy()[~gap]).all()
+
+
+def test_an_interrupt_leaves_nothing(files, run, monkeypatch, capsys):
+    folder, _ = files
+    before = sorted(folder.rglob("*"))
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "median", interrupted)
+    given = ["impute", folder / "run", "--observed", folder / "given.csv", "--out", folder / "f.npz", "-n", 3]
+    assert run(*given, "--ensemble") == 130
+    assert sorted(folder.rglob("*")) == before
