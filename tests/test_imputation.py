@@ -122,6 +122,7 @@ def test_evaluations_are_spent_as_asked(model, holes):
     [
         ({"posterior": "exact"}, "posterior 'exact'\nexpected one of diffusion, reference"),
         ({"n": 0}, "n = 0"),
+        ({"n": 2.5}, "n = 2.5"),
         ({"nfe": 0}, "nfe = 0"),
         ({"batch": 0}, "batch = 0"),
         ({"solver": "heum"}, "solver 'heum'"),

@@ -506,3 +506,20 @@ def test_euler_maruyama_on_the_heat_process_converges_to_the_data_with_weak_orde
         return float((variance - SPECTRAL.v).norm())
 
     assert abs(measured_order(error, (400, 800, 1600)) - 1) < 0.1
+
+
+@pytest.mark.parametrize("start", [0.0, 0.02, 7.0, -1.0, math.nan, "half", True, None])
+@pytest.mark.parametrize("name", ["residual-2m", "heun-edm", "euler-maruyama-heat"])
+def test_a_start_that_is_no_share_of_the_largest_level_is_refused_by_every_solver(name, start):
+    if (name, start) == ("euler-maruyama-heat", 0.02):
+        pytest.skip("times have no smallest level")
+    process = HEAT if name == "euler-maruyama-heat" else PROCESS
+    with pytest.raises(InputError, match="a share of the largest noise level"):
+        solvers.levels(name, 4, process, start=start)
+
+
+def test_edms_solver_takes_the_grid_of_the_references_entropy_and_another_start():
+    levels = solvers.levels("heun-edm", 8, PROCESS, "entropy", reference=SPECTRAL, start=0.5)
+    expected = solvers.levels("dpm++2m", 3, PROCESS, "entropy", reference=SPECTRAL, start=0.5)
+    assert levels.tolist() == [*expected, 0.0]
+    assert levels[0] == 0.5 * PROCESS.q_max

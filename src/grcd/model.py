@@ -235,8 +235,10 @@ class GRCD:
 
         ``posterior="reference"`` takes the fitted reference alone, whose posterior is exact and needs no network.
         """
+        self._refuse_unfitted()
+        _refuse_uncountable(n=n)
         x = check_signals(signals, self.graph, "signals to fill", least=1, gaps=True)
-        found = np.empty((n, *x.shape)) if n > 0 else None
+        found = np.empty((n, *x.shape))
         for rows, drawn in self.fillings(x, n, nfe, seed, posterior, solver, batch):
             found[:, rows] = drawn
         return found

@@ -8,9 +8,10 @@ What a sampler can be asked to do differently, with the same network and the sam
     solver   how the evaluations are joined up
 
 For a budget of 1, 2 and 4 evaluations one of them after the other is varied, the others held, and what brings the
-generated signals nearest to validation signals in energy distance (see ``evaluation.metrics``) is kept. All candidates
-get the same noise. A larger budget takes the choice of four: the more evaluations, the less any of this matters.
-With fewer than ``LEAST`` validation signals nothing can be told apart, and the first of each is taken.
+generated signals nearest to validation signals in energy distance (see ``evaluation.metrics``) is kept, if the gain is
+``NOTICEABLE``. All candidates get the same noise. A larger budget takes the choice of four: the more evaluations, the
+less any of this matters. With fewer than ``LEAST`` validation signals nothing can be told apart, and the first of each
+is taken.
 
 All candidates are exact where the residual is zero: whatever validation signals prefer, a network that has learned
 nothing gives draws of its reference. A solver without that property, such as DPM-Solver++, could please validation
@@ -25,6 +26,7 @@ from dataclasses import asdict, dataclass, replace
 BUDGETS = (1, 2, 4)
 SIGNALS = 1000  # generated for each candidate, and at most so many validation signals
 LEAST = 30
+NOTICEABLE = 0.01  # of the distance of the first candidate: less than that is chance, or rounding
 
 
 @dataclass(frozen=True)
@@ -53,18 +55,23 @@ def choose(distance: Callable[[Choice, int], float]) -> Plan:
 def _best(distance: Callable[[Choice, int], float], nfe: int) -> Choice:
     best = Choice()
     found = distance(best, nfe)
-    for options in CANDIDATES[: 1 if nfe == 1 else None]:  # one step has no grid, and nothing to join up
+    gain = NOTICEABLE * abs(found)
+    for options in _varied(nfe):
         for option in (replace(best, **option) for option in options[1:]):
             other = distance(option, nfe)
-            if other < found:
+            if other < found - gain:
                 best, found = option, other
     return best
 
 
+def _varied(nfe: int) -> tuple[tuple[dict, ...], ...]:
+    """What there is to vary: one step has no grid, and with two every solver joins up the same two evaluations."""
+    return CANDIDATES[:nfe]
+
+
 def count() -> int:
     """How many candidates there are."""
-    varied = [len(options) - 1 for options in CANDIDATES]
-    return sum(1 + (varied[0] if nfe == 1 else sum(varied)) for nfe in BUDGETS)
+    return sum(1 + sum(len(options) - 1 for options in _varied(nfe)) for nfe in BUDGETS)
 
 
 def at(plan: Plan, nfe: int) -> Choice | None:
@@ -79,4 +86,6 @@ def to_dict(plan: Plan) -> dict[str, dict]:
 
 def of(saved: dict[str, dict]) -> Plan:
     """From what was saved."""
+    if not isinstance(saved, dict):
+        raise ValueError(f"a plan {saved!r}")
     return {int(nfe): Choice(**choice) for nfe, choice in saved.items()}

@@ -331,23 +331,23 @@ def levels(
     solver = find(name)
     steps = -(-nfe // solver.evaluations)
     if solver.process == "heat":
+        _share(start, 0.0)
         return np.array([process.newton(s) for s in np.linspace(process.S, 0.0, steps + 1)])
-    if solver.to_zero:  # EDM's: the levels but the last follow the power law
-        first = grids.make(grid, process.q_max, process.q_min, steps - 1, rho) if steps > 1 else [process.q_max]
-        return np.append(first, 0.0)
-    q_max = _begun(start, process) if isinstance(grid, str) else process.q_max
+    q_max = _share(start, process.q_min / process.q_max) * process.q_max
+    q_max = q_max if isinstance(grid, str) else process.q_max  # levels that are given begin where they begin
     variances = reference.variances() if isinstance(grid, str) and grid == "entropy" else None
+    if solver.to_zero:  # EDM's: the levels but the last follow the power law
+        first = grids.make(grid, q_max, process.q_min, steps - 1, rho, variances) if steps > 1 else [q_max]
+        return np.append(first, 0.0)
     return grids.make(grid, q_max, process.q_min, steps, rho, variances)
 
 
-def _begun(start: float, process: ConjugateProcess) -> float:
-    """The level that a share of the largest one is."""
-    least = process.q_min / process.q_max
-    if not least < start <= 1:
+def _share(start: float, least: float) -> float:
+    if isinstance(start, bool) or not isinstance(start, int | float) or not least < start <= 1:
         raise InputError(
-            f"start = {start}", f"a share of the largest noise level, above {least:g} and at most 1", "leave it out"
+            f"start = {start!r}", f"a share of the largest noise level, above {least:g} and at most 1", "leave it out"
         )
-    return start * process.q_max
+    return start
 
 
 def solve(

@@ -42,7 +42,8 @@ def rows(setting: str, seeds: Sequence[int], results: Path) -> Rows:
         floor = found.setdefault(("floor", None), {})
         values = found.setdefault((cell.method, cell.nfe), {})
         for name, distance in known["distances"].items():
-            values.setdefault(name, []).append(distance["value"])
+            if distance["value"] is not None:
+                values.setdefault(name, []).append(distance["value"])
             if name != "memorisation":  # training signals are their own copies
                 floor[name] = [distance["floor"]]
         values.setdefault("p", []).append(known["p"])
