@@ -5,15 +5,10 @@ import sys
 import numpy as np
 import pandas
 import pytest
-import torch
+from conftest import Zeros
 
 import grcd
 from grcd import cli
-
-
-class Zeros(torch.nn.Module):
-    def forward(self, x, t):
-        return torch.zeros_like(x)
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +73,13 @@ def test_a_variation_depends_on_its_signal_and_the_seed_alone(model, tiny, monke
     monkeypatch.setattr(type(model), "batch", lambda self: 4)
     assert model.augment(tiny.test, 0.3, n=3, seed=1) == pytest.approx(whole, rel=1e-4)
     assert not np.isin(model.augment(tiny.test, 0.3, n=3, seed=2), whole).any()
+
+
+def test_a_method_with_a_stochastic_solver_varies_too(tiny, quick):
+    model = grcd.GRCD(tiny.graph, "wsd-graph", 3, "cpu", **quick).fit(tiny.train, tiny.val)
+    whole = model.augment(tiny.test, 0.4, n=3)
+    assert np.isfinite(whole).all()
+    assert model.augment(tiny.test[:4], 0.4, n=2) == pytest.approx(whole[:2, :4], rel=1e-3, abs=1e-3)
 
 
 @pytest.mark.parametrize("strength", [-0.1, 1.1, float("nan")])

@@ -7,16 +7,12 @@ import numpy as np
 import pandas
 import pytest
 import torch
+from conftest import Zeros
 
 import grcd
 from grcd import cli
 from grcd.errors import InputWarning
 from grcd.observations import Observations, posterior
-
-
-class Zeros(torch.nn.Module):
-    def forward(self, x, t):
-        return torch.zeros_like(x)
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +127,23 @@ def test_evaluations_are_spent_as_asked(model, holes):
 def test_requests_that_cannot_work_are_refused(model, holes, change, message):
     with pytest.raises(grcd.InputError, match=message):
         model.impute(holes, **change)
+
+
+@pytest.mark.parametrize(
+    ("method", "solver"), [("wsd-graph", None), ("grcd", "euler-maruyama"), ("edm", None), ("grcd-rho3", None)]
+)
+def test_every_solver_fills_and_one_that_draws_noise_draws_each_signals_own(tiny, quick, holes, method, solver):
+    model = grcd.GRCD(tiny.graph, method, 3, "cpu", **quick).fit(tiny.train, tiny.val)
+    whole = model.impute(holes, n=4, nfe=4, solver=solver)
+    assert np.isfinite(whole).all()
+    part = model.impute(holes[:9], n=2, nfe=4, solver=solver, batch=2)
+    assert part == pytest.approx(whole[:2, :9], rel=1e-3, abs=1e-3)
+
+
+def test_a_solver_that_needs_one_gaussian_is_refused_for_a_mixture(tiny, quick, holes):
+    model = grcd.GRCD(tiny.graph, "grcd", 3, "cpu", **quick).fit(tiny.train, tiny.val)
+    with pytest.raises(grcd.InputError, match="for its forward process and reference"):
+        model.impute(holes, n=1, solver="exponential")
 
 
 def test_signals_that_do_not_fit_are_refused(model, holes):

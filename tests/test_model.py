@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from conftest import Zeros
 from safetensors.torch import load_file, save_file
 
 import grcd
@@ -22,11 +23,6 @@ from grcd.normalizer import Normalizer
 from grcd.reference import Gaussian, ledoit_wolf, spectral
 from grcd.solvers import SOLVERS
 from grcd.streams import Stream
-
-
-class Zeros(torch.nn.Module):
-    def forward(self, x, t):
-        return torch.zeros_like(x)
 
 
 @pytest.fixture(scope="module")

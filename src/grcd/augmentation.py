@@ -69,7 +69,11 @@ def _varied(model: GRCD, z: Tensor, index: range, strength: float, n: int, nfe: 
         q = min(level, q)
     choice = model.choice(nfe, start=q / process.q_max)
     levels = model.levels(nfe, choice)
-    x = solvers.solve(choice.solver, model.noise_prediction(), x, nfe, process, reference, levels)
+
+    def noise(step: int) -> Tensor:  # of a stochastic solver
+        return Stream(seed, f"augment step {step}", z.device).normal(index, n * z.shape[1]).view_as(x)
+
+    x = solvers.solve(choice.solver, model.noise_prediction(), x, nfe, process, reference, levels, noise=noise)
     return process.to_graph(x, levels[-1]).view(shape)
 
 

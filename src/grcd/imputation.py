@@ -106,7 +106,11 @@ def _filler(model: GRCD, n: int, nfe: int, seed: int, kind: str, solver: str | N
         x0 = _from_reference(model, seen, n, seed, rows)
         x = x0 + levels[0] * _normal(seed, "noise", rows, x0.shape, x0.device)
         eps = observations.guided(eps_hat, model.reference, seen)
-        x = solvers.solve(choice.solver, eps, x.flatten(0, 1), nfe, model.process, model.reference, levels)
+
+        def noise(step: int) -> Tensor:  # of a stochastic solver
+            return _normal(seed, f"step {step}", rows, x0.shape, x0.device).flatten(0, 1)
+
+        x = solvers.solve(choice.solver, eps, x.flatten(0, 1), nfe, model.process, model.reference, levels, noise=noise)
         return model.process.to_graph(x, levels[-1]).view_as(x0)
 
     return fill

@@ -72,9 +72,10 @@ class GRCD:
         """
         x_train, x_val = self._checked(train, val)
         self._refuse_outside(x_train)
-        normalizer = self._normalizer(x_train)
+        moments = Normalizer.fit(x_train, self.graph)
+        normalizer = Quantiles.fit(x_train, self.graph) if self.config.marginals == "quantile" else moments
         used, missing = _observed(x_train, "training signals")
-        facts = saving.described(self, x_train, x_val, name)
+        facts = saving.described(self, x_train, x_val, moments, name)
         facts["data"] |= {"missing": missing, "dropped": len(x_train) - len(used), "made": about or {}}
         folder = None if run is None else Run(run, facts, force)
         if folder is not None and folder.finished:
@@ -102,9 +103,6 @@ class GRCD:
             x_train, val = x_train[:-cut], x_train[-cut:]
             check_signals(x_train, self.graph, "training signals left after a tenth was kept for validation", gaps=True)
         return x_train, check_signals(val, self.graph, "validation signals", least=1, gaps=True)
-
-    def _normalizer(self, x: np.ndarray) -> Normalizer | Quantiles:
-        return (Quantiles if self.config.marginals == "quantile" else Normalizer).fit(x, self.graph)
 
     def _refuse_outside(self, x: np.ndarray) -> None:
         if self.config.bounds is None:
@@ -176,7 +174,7 @@ class GRCD:
     def seconds_per_update(self, train) -> float:
         """How long an update takes here, on signals like these: measured on a few."""
         x = check_signals(train, self.graph, "training signals", gaps=True)
-        z = self._normalizer(x).apply(x, evenly(len(x), 1000))
+        z = Normalizer.fit(x, self.graph).apply(x, evenly(len(x), 1000))
         gaussian, on_device = self._spectral(z), torch.from_numpy(z).to(self.device)
         score = self._score(self._reference(gaussian, z, z))
         with devices.arithmetic("high"):
@@ -210,7 +208,6 @@ class GRCD:
         batch = self.batch() if batch is None else batch
         _refuse_uncountable(n=n, batch=batch)
         choice = self.choice(nfe, solver=solver, rho=rho, grid=grid, start=start)
-        self._refuse_solver(choice.solver)
         choices = (choice.solver, nfe, tuple(self.levels(nfe, choice)))
         again = self._again(n, batch, precision, choices)
         with bar("sampling", n) as advance:
@@ -235,11 +232,10 @@ class GRCD:
 
         ``posterior="reference"`` takes the fitted reference alone, whose posterior is exact and needs no network.
         """
-        self._refuse_unfitted()
-        _refuse_uncountable(n=n)
         x = check_signals(signals, self.graph, "signals to fill", least=1, gaps=True)
+        parts = self.fillings(x, n, nfe, seed, posterior, solver, batch)
         found = np.empty((n, *x.shape))
-        for rows, drawn in self.fillings(x, n, nfe, seed, posterior, solver, batch):
+        for rows, drawn in parts:
             found[:, rows] = drawn
         return found
 
@@ -293,7 +289,9 @@ class GRCD:
         given = {key: value for key, value in given.items() if value is not None}
         if "rho" in given:  # the exponent of a power law
             given = {"grid": "power"} | given
-        return replace(known or method, **given)
+        found = replace(known or method, **given)
+        self._refuse_solver(found.solver)
+        return found
 
     def levels(self, nfe: int, choice: plan.Choice) -> np.ndarray:
         where = choice.grid, choice.rho, self.reference, choice.start

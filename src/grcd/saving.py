@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ORIGINS = ("origin", "one_way", "one_way_share")  # how the graph was made
 
 
-def described(model: GRCD, x_train: np.ndarray, x_val: np.ndarray, name: str) -> dict:
+def described(model: GRCD, x_train: np.ndarray, x_val: np.ndarray, moments: Normalizer, name: str) -> dict:
     """What is known before training: configuration, data, graph, node names, normaliser."""
     graph = model.graph
     return {
@@ -39,7 +39,7 @@ def described(model: GRCD, x_train: np.ndarray, x_val: np.ndarray, name: str) ->
         "data": {"name": name, "train": len(x_train), "val": len(x_val), "hash": fingerprint(x_train, x_val)},
         "graph": {"nodes": len(graph), "hash": graph.hash, **{key: getattr(graph, key) for key in ORIGINS}},
         "node_ids": list(graph.node_ids),
-        "normalizer": Normalizer.fit(x_train, graph).to_dict(),
+        "normalizer": moments.to_dict(),
     }
 
 
