@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from .options import on_data
+from . import bench, parsing
+from .options import Device, on_data
 
 app = typer.Typer(
     help="Generative models for signals on graphs: train, sample, score, in four network evaluations.",
@@ -18,13 +19,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 data_app = typer.Typer(help="Datasets: list, get, inspect and export them.", no_args_is_help=True)
-bench_app = typer.Typer(help="The benchmark: run its suites, print its tables, draw its figures.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
-app.add_typer(bench_app, name="bench")
+app.add_typer(bench.app, name="bench")
 
 Data = Annotated[str, typer.Option("--data", help="A dataset's name, or a file of signals.")]
 Seed = Annotated[int, typer.Option(help="Every random number follows from it.")]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 FEW = 200  # signals below which a score is mostly chance
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
@@ -161,7 +160,7 @@ def train(
     from ..model import GRCD
     from ..run import METRICS, is_finished
 
-    chosen = _settings(settings or [])
+    chosen = parsing.settings(settings or [])
     if max_updates is not None:
         chosen["max_updates"] = max_updates
     if support is not None:
@@ -214,7 +213,7 @@ def sample(
     check_writable_ending(out)
     make_folder(out.parent)
     model = load(run, device)
-    signals = model.sample(n, nfe, seed, solver, rho, _levels(grid), precision=precision, start=start)
+    signals = model.sample(n, nfe, seed, solver, rho, parsing.levels(grid), precision=precision, start=start)
     write_signals(out, signals, model.graph.node_ids, model.unit)
     print(f"{out}: {n} signals on {len(model.graph)} nodes, {nfe} network evaluations each")
 
@@ -248,7 +247,7 @@ def impute(
 
     refuse_existing(out, force)
     check_writable_ending(out)
-    levels = _shares(quantiles)
+    levels = parsing.shares(quantiles)
     model = load(run, device)
     given = read_given(observed, model.graph, missing or [], common)
     found = model.fillings(given.x, n, nfe, seed, posterior)
@@ -378,128 +377,3 @@ def evaluate(
         print("ratio: value over floor, where the floor is more than chance; ideal: what the same distribution scores")
     if scores.n < FEW:
         print(f"{scores.n} signals say little: score {FEW} or more")
-
-
-Suite = Annotated[
-    str,
-    typer.Argument(
-        help="main, ladder, solvers, grid, snr, controls, cost, symmetrizer, gad-native, ablation, distances, impute "
-        "or quick."
-    ),
-]
-Settings = Annotated[
-    str | None, typer.Option("--settings", help="Which datasets, with commas; by default the suite's.")
-]
-Methods = Annotated[str | None, typer.Option("--methods", help="Only these methods, with commas.")]
-Seeds = Annotated[str, typer.Option(help="Which seeds, with commas.")]
-Results = Annotated[Path, typer.Option(help="Where the cells are.")]
-
-
-@bench_app.command("run")
-def bench_run(
-    suite: Suite,
-    settings: Settings = None,
-    seeds: Seeds = "0,1,2",
-    methods: Methods = None,
-    device: Device = "auto",
-    jobs: Annotated[int, typer.Option(help="Trainings side by side.")] = 1,
-    results: Results = Path("results"),
-    runs: Annotated[Path, typer.Option(help="Where the trained networks are kept.")] = Path("runs/bench"),
-    chosen: Annotated[
-        list[str] | None, typer.Option("--set", help="A training setting for all, as key=value; may be repeated.")
-    ] = None,
-) -> None:
-    """Compute the cells of a suite that are not there yet. Interrupt it anywhere: the same command goes on."""
-    from ..bench import runner, suites
-
-    cells = suites.cells(suite, _listed(settings), _numbers(seeds), _listed(methods))
-    computed, failed = runner.run(cells, results, runs, device, jobs, _settings(chosen or []))
-    print(f"{suite}: {len(cells)} cells, {computed} computed now, {failed} failed")
-    print(f"next: grcd bench table {suite} --results {results}" + (f" --settings {settings}" if settings else ""))
-
-
-@bench_app.command("table")
-def bench_table(
-    suite: Suite,
-    settings: Settings = None,
-    seeds: Seeds = "0,1,2",
-    kind: Annotated[str, typer.Option("--format", help="md, tex or csv.")] = "md",
-    results: Results = Path("results"),
-) -> None:
-    """Print a suite as a table: mean and sd over seeds, the paper's value and the ratio, controls and floor."""
-    from ..bench import cost, distances, fillings, suites, tables
-
-    cells = suites.cells(suite, _listed(settings), _numbers(seeds))
-    own = {
-        "cost": cost.table,
-        "distances": distances.table,
-        "impute": fillings.table,
-    }  # tables of other things than aMMD
-    if suite in own:
-        print(own[suite](list(dict.fromkeys(cell.setting for cell in cells)), _numbers(seeds), results, kind), end="")
-        return
-    print(tables.render(tables.collected(suite, cells, results), kind), end="")
-
-
-@bench_app.command("figures")
-def bench_figures(
-    settings: Annotated[str | None, typer.Option(help="Which datasets, with commas; by default all.")] = None,
-    seeds: Seeds = "0,1,2",
-    results: Results = Path("results"),
-    out: Annotated[Path | None, typer.Option(help="Where to draw; by default RESULTS/figures.")] = None,
-) -> None:
-    """Draw what has been measured: terminal references (snr), quality against time (cost) and budget (main)."""
-    from ..bench import figures
-
-    written, lacking = figures.draw(results, out or results / "figures", _listed(settings), _numbers(seeds))
-    for path in written:
-        print(f"drawn: {path}")
-    for name, error in lacking.items():
-        print(f"left out: {name}: {error.got}; {error.do}")
-
-
-def _shares(text: str | None) -> list[float]:
-    from ..errors import InputError
-
-    try:
-        found = [float(part) for part in text.split(",")] if text else []
-        if not all(0 <= level <= 1 for level in found):
-            raise ValueError
-        return found
-    except ValueError:
-        raise InputError(f"--quantiles {text}", "shares between 0 and 1, with commas", "e.g. 0.05,0.95") from None
-
-
-def _listed(text: str | None) -> list[str]:
-    return [part.strip() for part in text.split(",")] if text else []
-
-
-def _numbers(text: str) -> list[int]:
-    from ..errors import InputError
-
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise InputError(f"--seeds {text}", "whole numbers with commas", "for example --seeds 0,1,2") from None
-
-
-def _settings(pairs: list[str]) -> dict[str, str]:
-    """`--set key=value` options; their keys and types are checked where the configuration is made."""
-    from ..errors import InputError
-
-    for pair in pairs:
-        if "=" not in pair:
-            raise InputError(f"--set {pair}", "key=value", "for example --set lr=1e-3")
-        if pair.split("=")[0] in ("method", "seed"):
-            raise InputError(f"--set {pair}", f"--{pair.replace('=', ' ')}", "give it as an option of its own")
-    return dict(pair.split("=", 1) for pair in pairs)
-
-
-def _levels(grid: str | None) -> str | list[float] | None:
-    """`--grid`: a name, or numbers."""
-    if grid is None:
-        return None
-    try:
-        return [float(level) for level in grid.split(",")]
-    except ValueError:
-        return grid

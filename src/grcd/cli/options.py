@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+
 
 def _option(kind, help: str, *names: str):
     return Annotated[kind, typer.Option(*names, help=help, rich_help_panel="Data")]

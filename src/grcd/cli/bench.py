@@ -1,0 +1,95 @@
+"""The commands of the benchmark. Library imports are inside: the parser must answer at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import parsing
+from .options import Device
+
+app = typer.Typer(help="The benchmark: run its suites, print its tables, draw its figures.", no_args_is_help=True)
+
+Suite = Annotated[
+    str,
+    typer.Argument(
+        help="main, ladder, solvers, grid, snr, controls, cost, symmetrizer, gad-native, ablation, distances, impute "
+        "or quick."
+    ),
+]
+Settings = Annotated[
+    str | None, typer.Option("--settings", help="Which datasets, with commas; by default the suite's.")
+]
+Methods = Annotated[str | None, typer.Option("--methods", help="Only these methods, with commas.")]
+Seeds = Annotated[str, typer.Option(help="Which seeds, with commas.")]
+Results = Annotated[Path, typer.Option(help="Where the cells are.")]
+
+
+@app.command("run")
+def run(
+    suite: Suite,
+    settings: Settings = None,
+    seeds: Seeds = "0,1,2",
+    methods: Methods = None,
+    device: Device = "auto",
+    jobs: Annotated[int, typer.Option(help="Trainings side by side.")] = 1,
+    results: Results = Path("results"),
+    runs: Annotated[Path, typer.Option(help="Where the trained networks are kept.")] = Path("runs/bench"),
+    chosen: Annotated[
+        list[str] | None, typer.Option("--set", help="A training setting for all, as key=value; may be repeated.")
+    ] = None,
+) -> None:
+    """Compute the cells of a suite that are not there yet. Interrupt it anywhere: the same command goes on."""
+    from ..bench import runner, suites
+
+    cells = suites.cells(suite, parsing.listed(settings), parsing.numbers(seeds), parsing.listed(methods))
+    computed, failed = runner.run(cells, results, runs, device, jobs, parsing.settings(chosen or []))
+    print(f"{suite}: {len(cells)} cells, {computed} computed now, {failed} failed")
+    print(f"next: grcd bench table {suite} --results {results}" + (f" --settings {settings}" if settings else ""))
+
+
+@app.command("table")
+def table(
+    suite: Suite,
+    settings: Settings = None,
+    seeds: Seeds = "0,1,2",
+    kind: Annotated[str, typer.Option("--format", help="md, tex or csv.")] = "md",
+    results: Results = Path("results"),
+) -> None:
+    """Print a suite as a table: mean and sd over seeds, the paper's value and the ratio, controls and floor."""
+    from ..bench import cost, distances, fillings, suites, tables
+
+    cells = suites.cells(suite, parsing.listed(settings), parsing.numbers(seeds))
+    own = {
+        "cost": cost.table,
+        "distances": distances.table,
+        "impute": fillings.table,
+    }  # tables of other things than aMMD
+    if suite in own:
+        print(
+            own[suite](list(dict.fromkeys(cell.setting for cell in cells)), parsing.numbers(seeds), results, kind),
+            end="",
+        )
+        return
+    print(tables.render(tables.collected(suite, cells, results), kind), end="")
+
+
+@app.command("figures")
+def figures(
+    settings: Annotated[str | None, typer.Option(help="Which datasets, with commas; by default all.")] = None,
+    seeds: Seeds = "0,1,2",
+    results: Results = Path("results"),
+    out: Annotated[Path | None, typer.Option(help="Where to draw; by default RESULTS/figures.")] = None,
+) -> None:
+    """Draw what has been measured: terminal references (snr), quality against time (cost) and budget (main)."""
+    from ..bench import figures as drawing
+
+    written, lacking = drawing.draw(
+        results, out or results / "figures", parsing.listed(settings), parsing.numbers(seeds)
+    )
+    for path in written:
+        print(f"drawn: {path}")
+    for name, error in lacking.items():
+        print(f"left out: {name}: {error.got}; {error.do}")

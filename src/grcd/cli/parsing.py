@@ -1,0 +1,50 @@
+"""Options that are more than one word: lists, numbers and settings as text. Errors are imported where they arise."""
+
+from __future__ import annotations
+
+
+def listed(text: str | None) -> list[str]:
+    return [part.strip() for part in text.split(",")] if text else []
+
+
+def numbers(text: str) -> list[int]:
+    from ..errors import InputError
+
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--seeds {text}", "whole numbers with commas", "for example --seeds 0,1,2") from None
+
+
+def settings(pairs: list[str]) -> dict[str, str]:
+    """`--set key=value` options; their keys and types are checked where the configuration is made."""
+    from ..errors import InputError
+
+    for pair in pairs:
+        if "=" not in pair:
+            raise InputError(f"--set {pair}", "key=value", "for example --set lr=1e-3")
+        if pair.split("=")[0] in ("method", "seed"):
+            raise InputError(f"--set {pair}", f"--{pair.replace('=', ' ')}", "give it as an option of its own")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def shares(text: str | None) -> list[float]:
+    from ..errors import InputError
+
+    try:
+        found = [float(part) for part in text.split(",")] if text else []
+        if not all(0 <= level <= 1 for level in found):
+            raise ValueError
+        return found
+    except ValueError:
+        raise InputError(f"--quantiles {text}", "shares between 0 and 1, with commas", "e.g. 0.05,0.95") from None
+
+
+def levels(grid: str | None) -> str | list[float] | None:
+    """`--grid`: a name, or numbers."""
+    if grid is None:
+        return None
+    try:
+        return [float(level) for level in grid.split(",")]
+    except ValueError:
+        return grid
