@@ -385,8 +385,10 @@ def test_a_cell_of_distances_holds_every_metric_with_its_floor_and_the_permutati
         x = model.sample(len(tiny.test), nfe=cell.nfe, seed=1)
         assert found["distances"] == {name: d.to_dict() for name, d in evaluation.distances(x, tiny).items()}
         assert list(found["distances"]) == list(distances.SHORT)  # each of them has its column
-        z = [(part - tiny.train.mean(axis=0)) / tiny.train.std(axis=0) for part in (x, tiny.test)]
-        assert found["p"] == evaluation.permutation_test(*z)
+        given = tiny.train[np.linspace(0, len(tiny.train) - 1, len(tiny.test)).astype(int)]
+        z = [(part - tiny.train.mean(axis=0)) / tiny.train.std(axis=0) for part in (x, given, tiny.test)]
+        assert found["p"] == evaluation.permutation_test(z[0], z[2])
+        assert found["p_floor"] == evaluation.farther_test(*z)
         assert "scores" not in found
         assert (found["spent"], found["config"]["method"]) == (cell.nfe, cell.method)
         assert cell.path(bench.results).name == f"{cell.method}_s1_nfe{cell.nfe}_distances.json"

@@ -104,8 +104,9 @@ def apart(tmp_path):
     """The default at two seeds; the paper's GRCD at one, at another budget, and failed."""
     for seed, p in ((0, 0.4), (1, 0.0125)):
         cell = Cell("metr-la", "grcd", seed, 4, distances=True)
-        files.write(cell, tmp_path, distances=far(0.01 + 0.02 * seed, 0.005), p=p)
-    files.write(Cell("metr-la", "grcd-rho3", 0, 64, distances=True), tmp_path, distances=far(2.0, 0.005), p=0.001)
+        files.write(cell, tmp_path, distances=far(0.01 + 0.02 * seed, 0.005), p=p, p_floor=p / 2)
+    papers = Cell("metr-la", "grcd-rho3", 0, 64, distances=True)
+    files.write(papers, tmp_path, distances=far(2.0, 0.005), p=0.001, p_floor=0.002)
     files.write(Cell("metr-la", "grcd-rho3", 1, 64, distances=True), tmp_path, error="RuntimeError: no memory")
     return tmp_path
 
@@ -114,16 +115,16 @@ def test_distances_as_markdown(apart):
     head, _, *lines = rows(distances.table(["metr-la"], [0, 1, 2], apart, "md"))
     assert head == [
         *("method", "aMMD, frozen", "energy", "sliced Wasserstein", "Kolmogorov-Smirnov", "correlation error"),
-        *("tail coverage (0.02)", "classifier (0.5)", "memorisation (1)", "p"),
+        *("tail coverage (0.02)", "classifier (0.5)", "memorisation (1)", "p", "p, floor"),
     ]
     # 0.01 and 0.03: mean 0.02, sd 0.02 / sqrt 2. Training signals are their own copies, and have no p.
     assert lines == [
-        ["floor", "0.0050", "0.0150", "0.0250", "0.0350", "0.0450", "0.0550", "0.0650", "-", "-"],
-        ["grcd, NFE 4", *(f"{0.02 + k / 10:.4f} +- 0.0141" for k in range(8)), "0.013"],
-        ["grcd-rho3, NFE 64", *(f"{2 + k / 10:.4f}" for k in range(8)), "0.001"],
+        ["floor", "0.0050", "0.0150", "0.0250", "0.0350", "0.0450", "0.0550", "0.0650", "-", "-", "-"],
+        ["grcd, NFE 4", *(f"{0.02 + k / 10:.4f} +- 0.0141" for k in range(8)), "0.013", "0.006"],
+        ["grcd-rho3, NFE 64", *(f"{2 + k / 10:.4f}" for k in range(8)), "0.001", "0.002"],
     ]
     one = rows(distances.table(["metr-la"], [0], apart, "md"))[3]
-    assert one == ["grcd, NFE 4", *(f"{0.01 + k / 10:.4f}" for k in range(8)), "0.400"]
+    assert one == ["grcd, NFE 4", *(f"{0.01 + k / 10:.4f}" for k in range(8)), "0.400", "0.200"]
 
 
 def test_distances_as_csv(apart):
@@ -132,18 +133,18 @@ def test_distances_as_csv(apart):
     assert found[1] == ["metr-la", "floor", "", "frozen_ammd", "0.005000", "", "1"]
     assert found[8] == ["metr-la", "grcd", "4", "frozen_ammd", "0.020000", "0.014142", "2"]
     assert found[16] == ["metr-la", "grcd", "4", "p", "0.206250", "0.274004", "2"]
-    assert found[18] == ["metr-la", "grcd-rho3", "64", "energy", "2.100000", "", "1"]
-    assert len(found) == 1 + 7 + 9 + 9
+    assert found[19] == ["metr-la", "grcd-rho3", "64", "energy", "2.100000", "", "1"]
+    assert len(found) == 1 + 7 + 10 + 10
 
 
 def test_distances_as_latex(apart):
     first, begin, head, floor, ours, papers, end = distances.table(["metr-la"], [0, 1], apart, "tex").splitlines()
-    assert (first, begin, end) == ("% metr-la", r"\begin{tabular}{lccccccccc}", r"\end{tabular}")
-    assert head.endswith(r"& tail coverage (0.02) & classifier (0.5) & memorisation (1) & p \\ \hline")
+    assert (first, begin, end) == ("% metr-la", r"\begin{tabular}{lcccccccccc}", r"\end{tabular}")
+    assert head.endswith(r"& tail coverage (0.02) & classifier (0.5) & memorisation (1) & p & p, floor \\ \hline")
     assert floor.startswith("floor & 0.0050 & 0.0150 &")
     assert ours.startswith(r"grcd, NFE 4 & 0.0200 $\pm$ 0.0141 & 0.1200 $\pm$ 0.0141 &")
-    assert papers.endswith(r" & 2.7000 & 0.001 \\")
-    assert {line.count("&") for line in (head, floor, ours, papers)} == {9}
+    assert papers.endswith(r" & 2.7000 & 0.001 & 0.002 \\")
+    assert {line.count("&") for line in (head, floor, ours, papers)} == {10}
 
 
 def test_distances_on_the_command_line(apart, tmp_path):

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import grcd
 from grcd.cli.commands import app
 from grcd.data.writing import write_dataset, write_signals
-from grcd.evaluation import Distance, ammd, distances, floor, metrics, mmd, permutation_test
+from grcd.evaluation import Distance, ammd, distances, farther_test, floor, metrics, mmd, permutation_test
 from grcd.evaluation.distances import METRICS, bandwidths, frozen_ammd, table
 from grcd.streams import Stream
 
@@ -443,6 +443,29 @@ def test_p_values_are_as_small_as_can_be_under_a_shift_and_large_for_copies():
     # The same variance at every node, other tails.
     tails = np.sign(normal(150, 3, 2))
     assert permutation_test(normal(150, 3, 3), tails, 199) == 1 / 200
+
+
+def test_the_p_value_against_the_floor_counts_deals_that_are_at_least_as_much_further(block):
+    x, floor, real = normal(6, 3, 4), normal(9, 3, 1), normal(5, 3, 2)
+
+    def further(one, other):
+        return naive_energy(one, real) - naive_energy(other, real)
+
+    pooled, far = np.vstack([x, floor]), 0
+    for places in Stream(3, "permutations").uniform(range(50), 15).argsort(dim=1).numpy():
+        far += further(pooled[places < 6], pooled[places >= 6]) >= further(x, floor) - 1e-9
+    assert 0 < far < 50
+    assert farther_test(x, floor, real, 50, seed=3) == (1 + far) / 51
+
+
+def test_a_model_of_the_right_form_is_no_further_than_the_signals_it_was_fitted_to():
+    """Its mean is off by what they are off: many draws of it are told from test signals, but not from the floor."""
+    fitted, real = normal(25, 4, 0), normal(400, 4, 1)
+    drawn = fitted.mean(axis=0) + normal(400, 4, 2) @ np.linalg.cholesky(np.cov(fitted.T)).T
+    assert permutation_test(drawn, real, 199) < 0.05
+    assert farther_test(drawn, fitted, real, 199) > 0.2
+    assert farther_test(drawn + 0.7, fitted, real, 199) == 1 / 200
+    assert farther_test(fitted, drawn + 0.7, real, 199) == 1  # one-sided: nearer is not further
 
 
 # -- command line --------------------------------------------------------------------------------------------------

@@ -143,33 +143,37 @@ def test_the_rule_equals_a_naive_one_that_remembers_everything(losses):
 def test_a_network_that_begins_as_its_reference_may_get_worse_before_it_gets_better(kind):
     plateau = rule(baseline=1.0, rule=kind)
     plateau.begin(1.0)
-    assert (plateau.best_loss, plateau.best_update) == (1.0, 0)
-    assert (plateau.milestone, plateau.stale) == (math.inf, 0)  # no milestone: nothing has been learned yet
-    # All above what it began with, each an improvement on the one before: four validations, and a patience of three.
-    assert told(plateau, 5.0, 4.0, 3.0, 2.0) == [False] * 4
-    assert (plateau.best_loss, plateau.best_update, plateau.milestone, plateau.stale) == (1.0, 0, 2.0, 0)
+    # At first nothing counts, for as many validations as the patience: three; but the best weights are kept.
+    assert told(plateau, 0.99, 1.5, 2.0) == [True, False, False]
+    assert (plateau.best_loss, plateau.best_update) == (0.99, 10)
+    assert (plateau.milestone, plateau.stale, plateau.reached) == (math.inf, 0, False)
+    # Above what it began with, but below what went before: progress.
+    assert told(plateau, 1.8, 1.3) == [False] * 2
+    assert (plateau.milestone, plateau.stale) == (1.3, 0)
     assert told(plateau, 0.9, 0.95, 0.95) == [True, False, False]
-    assert (plateau.best_loss, plateau.best_update, plateau.milestone, plateau.stale) == (0.9, 10, 0.9, 2)
-    assert not plateau.reached
+    assert (plateau.best_loss, plateau.milestone, plateau.stale, plateau.reached) == (0.9, 0.9, 2, False)
     plateau.observe(0.95, 80)
     assert plateau.reached
 
 
-def test_what_gets_worse_and_stays_there_is_given_up_after_the_same_patience():
+def test_what_gets_worse_and_stays_there_is_given_up_after_twice_the_patience():
     plateau = rule()
     plateau.begin(1.0)
-    assert told(plateau, 2.0, 2.0, 2.5, 3.0) == [False] * 4
+    assert told(plateau, 2.0, 2.0, 2.5, 3.0, 3.0, 3.0) == [False] * 6
+    assert not plateau.reached
+    assert told(plateau, 3.0) == [False]
     assert (plateau.stale, plateau.reached, plateau.best_loss, plateau.best_update) == (3, True, 1.0, 0)
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.floats(0.1, 3.0), st.lists(st.floats(0.1, 3.0), min_size=1, max_size=30))
-def test_beginning_changes_which_weights_are_kept_and_not_when_it_stops(first, losses):
+def test_beginning_puts_the_rule_off_by_the_patience_and_keeps_what_it_began_with_if_that_is_best(first, losses):
     begun, plain = rule(), rule()
     begun.begin(first)
     for k, loss in enumerate(losses, start=1):
         assert begun.observe(loss, k) == (loss < min([first, *losses[: k - 1]]))
-        plain.observe(loss, k)
+        if k > begun.patience:
+            plain.observe(loss, k)
         assert (begun.milestone, begun.stale, begun.reached) == (plain.milestone, plain.stale, plain.reached)
     assert begun.best_loss == min([first, *losses])
     assert begun.best_update == [first, *losses].index(begun.best_loss)

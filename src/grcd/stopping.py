@@ -12,9 +12,11 @@ it is the same for every parameterisation. While the network is no better than t
     improved   <=>   milestone - loss > tolerance * max(baseline - loss, 0)
 
 The milestone moves only when the rule says "improved", so slow progress adds up over validations instead of being
-rounded away. The weights kept are those of the lowest validation error, whatever the rule says of it. A network that
-starts as its reference (see ``nodenet``) has the reference's error to ``begin`` with: that is the one to beat, but no
-milestone, since the first updates lead away from it before anything is learned.
+rounded away. The weights kept are those of the lowest validation error, whatever the rule says of it.
+
+A network that starts as its reference (see ``nodenet``) has the reference's error to ``begin`` with: that is the one to
+beat. The first updates lead away from it before anything is learned (on METR-LA for some 2,000), so the first
+``patience`` validations then set no milestone and count for nothing.
 
 Rule "paper" is the paper's, for its tables: the 0.2 % are of the error, and every validation draws its own noise.
 """
@@ -39,15 +41,18 @@ class Plateau:
     best_update: int = 0
     milestone: float = math.inf
     stale: int = 0  # validations since the milestone last moved
+    waiting: int = 0  # validations that do not count yet
 
     def begin(self, loss: float) -> None:
         """The error before the first update, of a network that is worth keeping as it is."""
-        self.best_loss = loss
+        self.best_loss, self.waiting = loss, self.patience
 
     def observe(self, loss: float, update: int) -> bool:
         """Take a validation error into account; True if it is the lowest so far."""
         yardstick = max(self.baseline - loss, 0.0) if self.rule == "gain" else loss
-        if self.milestone - loss > self.tolerance * yardstick:
+        if self.waiting:
+            self.waiting -= 1
+        elif self.milestone - loss > self.tolerance * yardstick:
             self.milestone, self.stale = loss, 0
         else:
             self.stale += 1

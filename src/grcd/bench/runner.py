@@ -23,8 +23,9 @@ import numpy as np
 from .. import device as devices
 from ..config import Config
 from ..data import Dataset, load_dataset
+from ..data.splits import evenly
 from ..errors import InputError
-from ..evaluation import ammd, controls, distances, fillers, filling, floor, permutation_test
+from ..evaluation import ammd, controls, distances, farther_test, fillers, filling, floor, permutation_test
 from ..evaluation.controls import draw
 from ..evaluation.filling import hidden
 from ..files import make_folder
@@ -186,7 +187,9 @@ def _distanced(cell: Cell, model: GRCD, data: Dataset) -> dict:
     x, z = _generated(cell, model, len(real)), data.normalizer.apply
     found = distances(x, data, cell.split, model.device)
     p = permutation_test(z(x), z(real), device=model.device)
-    return {"distances": {name: distance.to_dict() for name, distance in found.items()}, "p": p}
+    given = data.train[evenly(len(data.train), len(real))]  # the floor's
+    farther = farther_test(z(x), z(given), z(real), device=model.device)
+    return {"distances": {name: distance.to_dict() for name, distance in found.items()}, "p": p, "p_floor": farther}
 
 
 def _filled(cell: Cell, model: GRCD | None, data: Dataset) -> dict:

@@ -5,7 +5,17 @@ The package is called ``evaluation`` because ``grcd.evaluate`` is the function u
 
 from .controls import controls
 from .distances import Distance, distances
-from .permutation import permutation_test
+from .permutation import farther_test, permutation_test
 from .score import Scores, ammd, evaluate, floor
 
-__all__ = ["Distance", "Scores", "ammd", "controls", "distances", "evaluate", "floor", "permutation_test"]
+__all__ = [
+    "Distance",
+    "Scores",
+    "ammd",
+    "controls",
+    "distances",
+    "evaluate",
+    "farther_test",
+    "floor",
+    "permutation_test",
+]
