@@ -458,14 +458,17 @@ def test_the_p_value_against_the_floor_counts_deals_that_are_at_least_as_much_fu
     assert farther_test(x, floor, real, 50, seed=3) == (1 + far) / 51
 
 
-def test_a_model_of_the_right_form_is_no_further_than_the_signals_it_was_fitted_to():
-    """Its mean is off by what they are off: many draws of it are told from test signals, but not from the floor."""
-    fitted, real = normal(25, 4, 0), normal(400, 4, 1)
-    drawn = fitted.mean(axis=0) + normal(400, 4, 2) @ np.linalg.cholesky(np.cov(fitted.T)).T
-    assert permutation_test(drawn, real, 199) < 0.05
-    assert farther_test(drawn, fitted, real, 199) > 0.2
-    assert farther_test(drawn + 0.7, fitted, real, 199) == 1 / 200
-    assert farther_test(fitted, drawn + 0.7, real, 199) == 1  # one-sided: nearer is not further
+def test_against_the_floor_only_further_is_told_and_equal_distributions_are_not():
+    shifted, floor, real = normal(60, 3, 0, 1.5), normal(50, 3, 1), normal(40, 3, 2, 0.5)
+    assert farther_test(shifted, floor, real, 199) == 1 / 200
+    assert farther_test(floor, shifted, real, 199) == 1  # nearer is not further
+    # Training and test signals differ, by a week say: generated ones can be told from these, and not from the floor.
+    alike = normal(60, 3, 3)
+    assert permutation_test(alike, real, 199) < 0.05
+    assert farther_test(alike, floor, real, 199) > 0.05
+    parts = [[normal(n, 2, 3 * k + j, 0.5 * (j == 2)) for j, n in enumerate((9, 7, 8))] for k in range(80)]
+    p = np.array([farther_test(*part, 99, seed=k) for k, part in enumerate(parts)])
+    assert scipy.stats.kstest(p, "uniform").pvalue > 0.01
 
 
 # -- command line --------------------------------------------------------------------------------------------------

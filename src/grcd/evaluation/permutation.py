@@ -10,13 +10,15 @@ which is at most ``alpha`` with probability at most ``alpha``, whatever the dist
 distance needs are ``s'Ds`` within the first set, ``s'D1 - s'Ds`` between the two, and the rest of ``1'D1`` within the
 second. All deals are columns of one matrix: each block of ``D`` is formed once, multiplied once, and dropped.
 
-**Against the floor.** Any model that was fitted to ``n`` signals is as wrong as ``n`` signals are: with enough of its
-draws it can be told from test signals, even if it has the right form. The fair question is whether it is further from
-them than the signals it was fitted to. So ``farther_test`` deals out generated and training signals, and compares
+**Against the floor.** Recorded splits differ from each other, so even training signals can often be told from test
+signals. The question is then whether generated ones are further from them. ``farther_test`` deals out generated and
+training signals, and compares
 
     energy distance of the first set from the test signals, less that of the second
 
-with the same after each deal. A small ``p`` says: further from the test signals than training signals are.
+with the same after each deal. A small ``p`` says: further from the test signals than training signals are. It is a
+strict test: a model of the right form, fitted to ``n`` signals, still has the error of its parameters, of which the
+unbiased distance of those ``n`` signals is free on average.
 
 The signals of a set have to be exchangeable, which generated ones are. Recorded ones follow each other in time: a small
 ``p`` may then say no more than that two weeks differ.
