@@ -882,6 +882,21 @@ def test_an_ablation_takes_one_part_back_at_a_time():
             assert not SOLVERS[cell.solver].gaussian  # it has to serve a mixture
 
 
+def test_a_cell_with_a_support_is_the_same_network_with_nothing_outside(bench, tiny, trainings):
+    plain, bounded = Cell("tiny", "grcd", 1, 2), Cell("tiny", "grcd", 1, 2, support="8,20")
+    assert bench.run([plain, bounded]) == (2, 0)
+    assert trainings == ["grcd"]
+    found = bench.read(bounded)
+    x = by_hand(tiny, "grcd", 1).sample(len(tiny.test), nfe=2, seed=1)
+    assert ((x < 8) | (x > 20)).mean() > 0.05
+    z = [(part - tiny.train.mean(axis=0)) / tiny.train.std(axis=0) for part in (np.clip(x, 8, 20), tiny.test)]
+    assert found["scores"] == evaluation.ammd(*z, tiny.graph).to_dict()
+    assert (found["outside_support"], found["config"]["support"]) == (0, "")
+    assert "outside_support" not in bench.read(plain)
+    assert bounded.path(bench.results).name == "grcd_s1_nfe2_within8-20.json"
+    assert bench.run([plain, bounded]) == (0, 0)
+
+
 def test_the_main_table_has_the_default_at_one_and_two_evaluations_too():
     budgets = {}
     for cell in networks(suites.cells("main", ["molene"], [0])):

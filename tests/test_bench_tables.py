@@ -166,6 +166,7 @@ def test_distances_on_the_command_line(apart, tmp_path):
         ({"grid": "entropy"}, "grcd, entropy"),
         ({"kappa": 4.0}, "grcd, kappa 4"),
         ({"symmetrize": "max"}, "grcd, max"),
+        ({"support": "0,70"}, "grcd, within 0 to 70"),
         (
             {"symmetrize": "max", "kappa": 0.5, "grid": "log-snr", "rho": 2.5, "solver": "dpm++2m"},
             "grcd, dpm++2m, rho 2.5, log-snr, kappa 0.5, max",

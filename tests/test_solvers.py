@@ -473,6 +473,37 @@ def test_euler_maruyama_converges_to_the_data_with_weak_order_one():
     assert abs(measured_order(error, (400, 800, 1600)) - row.order) < 0.1
 
 
+@pytest.mark.parametrize("nfe", [1, 2, 5])
+def test_the_ancestral_solver_draws_from_what_a_noisier_state_and_the_data_say_of_the_next(nfe):
+    """Between x0 = D and x at q0, the state at q1 is Gaussian: precisions add up, written out for each step."""
+    noise, x, before = [normal(3, 5, seed=10 + k) for k in range(nfe)], X, None
+    for k, (q0, q1) in enumerate(pairwise(power_grid(nfe, 2.0))):
+        D = x - q0 * MIXTURE.eps_hat(x, q0)
+        middle = D if before is None else D + (D - before[1]) / math.log(before[0] / q0) * math.log(q0 / q1) / 2
+        from_data, from_state = 1 / q1**2, 1 / (q0**2 - q1**2)
+        mean = (from_data * middle + from_state * x) / (from_data + from_state)
+        x, before = mean + noise[k] / math.sqrt(from_data + from_state), (q0, D)
+    counted = solvers.Counted(MIXTURE.eps_hat)
+    found = solvers.solve("ancestral-2m", counted, X, nfe, PROCESS, SPECTRAL, rho=2.0, noise=lambda step: noise[step])
+    torch.testing.assert_close(found, x, rtol=1e-12, atol=1e-12)
+    assert counted.nfe == nfe == solvers.SOLVERS["ancestral-2m"].spends(nfe)
+
+
+def test_the_ancestral_solver_converges_to_the_data_with_weak_order_two():
+    """With a linear score the end is linear in the start and in each step's noise: one signal for each of them."""
+    row, ones = solvers.SOLVERS["ancestral-2m"], SPECTRAL.B.sum(dim=1)  # the same on every mode
+
+    def error(K):
+        start, kicks = torch.zeros(K + 1, len(ones)).double(), torch.eye(K + 1, K).roll(1, 0).double()
+        start[0] = ones
+        x = row.function(SPECTRAL.eps, power_grid(K), start, noise=lambda step: kicks[:, [step]] * ones)
+        factors = (x @ SPECTRAL.B) ** 2
+        variance = factors[0] * (SPECTRAL.v + Q0**2) + factors[1:].sum(dim=0)
+        return float((variance - SPECTRAL.v - Q1**2).norm())
+
+    assert abs(measured_order(error, (100, 200, 400)) - row.order) < 0.1
+
+
 HEAT = HeatProcess.on(random_graph().spectrum)
 
 

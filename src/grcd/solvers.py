@@ -23,6 +23,11 @@ extrapolated through the last two (2M) or three (3M) evaluations. 3M starts with
 step; the first alone leaves an error of second order, so its global order is 2. From exact starting values
 (``history``) it is 3. (Widespread code for 3M halves the second difference; that term is then wrong at second order.)
 
+**Ancestral 2M.** If the data prediction ``D`` did not change over a step, the reverse equation could be integrated:
+with ``r = (q1 / q0)^2``, ``x~`` at ``q1`` is normal with mean ``r x~ + (1 - r) D`` and variance ``q1^2 (1 - r)``. ``D``
+is extrapolated to the middle of the step through the last two evaluations, as by 2M. Fresh noise at every step forgets
+the error of earlier ones; moments converge with order 2.
+
 **Residual multistep** (ours, one evaluation a step, any reference). The residual ``f = eps_hat - eps_ref`` is
 extrapolated as a polynomial in ``q`` through the last two (2M) or three (3M) evaluations, and the reference carries the
 state under that forcing: a Gaussian in closed form, a mixture by sub-steps that cost no network evaluation. It starts
@@ -73,6 +78,16 @@ def euler_maruyama(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, noise:
     x = x_max
     for step, (q0, q1) in enumerate(pairwise(float(q) for q in grid)):
         x = x + 2 * (q1 - q0) * eps_hat(x, q0) + math.sqrt(2 * q0 * (q0 - q1)) * noise(step)
+    return x
+
+
+def ancestral2m(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, noise: Callable[[int], Tensor]) -> Tensor:
+    """The reverse equation with the data prediction held over a step, at the value extrapolated to its middle."""
+    x, past = x_max, []
+    for step, (q0, q1) in enumerate(pairwise(float(q) for q in grid)):
+        past = [*past, (-math.log(q0), x - q0 * eps_hat(x, q0))][-2:]
+        kept = (q1 / q0) ** 2
+        x = kept * x + (1 - kept) * _middle(past, math.log(q0 / q1)) + q1 * math.sqrt(1 - kept) * noise(step)
     return x
 
 
@@ -246,18 +261,23 @@ def _multistep(eps_hat, grid, x_max, order, history) -> Tensor:
 def _extrapolated(past: list[tuple[float, Tensor]], h: float) -> Tensor:
     """``int_0^h exp(s - h) D(l + s) ds`` with ``D`` extrapolated through ``past``."""
     phi1 = -math.expm1(-h)
-    (l0, D0), *older = past[::-1]
-    if not older:
-        return phi1 * D0
-    (l1, D1), *oldest = older
+    if len(past) < 3:
+        return phi1 * _middle(past, h)  # 2M takes the middle of the step for the integral
+    (l0, D0), (l1, D1), (l2, D2) = past[::-1]
     slope = (D0 - D1) / (l0 - l1)
-    if not oldest:
-        return phi1 * (D0 + h / 2 * slope)  # 2M takes the middle of the step for the integral
-    ((l2, D2),) = oldest
     bend = (slope - (D1 - D2) / (l1 - l2)) / (l0 - l2)  # half the second derivative
     phi2 = h - phi1  # int exp(s - h) s ds
     phi3 = h**2 - 2 * phi2  # int exp(s - h) s^2 ds
     return phi1 * D0 + phi2 * (slope + (l0 - l1) * bend) + phi3 * bend
+
+
+def _middle(past: list[tuple[float, Tensor]], h: float) -> Tensor:
+    """``D`` in the middle of a step of length ``h`` in ``l``, through two evaluations; the first step has but one."""
+    (l0, D0), *older = past[::-1]
+    if not older:
+        return D0
+    ((l1, D1),) = older
+    return D0 + h / 2 * (D0 - D1) / (l0 - l1)
 
 
 @dataclass(frozen=True)
@@ -288,6 +308,7 @@ SOLVERS: dict[str, Solver] = {
     "heun-paper": Solver(heun_paper, 2, 2, ("process",), "conjugate"),
     "heun-edm": Solver(heun, 2, 2, to_zero=True),
     "euler-maruyama": Solver(euler_maruyama, 1, 1, ("noise",)),
+    "ancestral-2m": Solver(ancestral2m, 2, 1, ("noise",)),
     "euler-maruyama-heat": Solver(euler_maruyama_heat, 1, 1, ("process", "noise"), "heat"),
     "residual-2m": Solver(residual2m, 2, 1, ("reference",)),
     "residual-3m": Solver(residual3m, 2, 1, ("reference",)),  # 3 from exact starting values

@@ -26,6 +26,7 @@ class Cell:
     grid: str = "power"
     kappa: float | None = None
     symmetrize: str | None = None
+    support: str | None = None  # "LOW,HIGH", which generated readings may not leave
     split: str = "test"  # what samples are compared with: choices are made on "val"
     mask: str | None = None  # gaps to fill (see evaluation.filling), in place of signals to generate
     distances: bool = False  # by the metrics of evaluation.distances, in place of aMMD
@@ -51,6 +52,7 @@ class Cell:
         choices += [self.grid] if self.grid != "power" else []
         choices += [f"kappa{self.kappa:g}"] if self.kappa is not None else []
         choices += [self.symmetrize] if self.symmetrize else []
+        choices += [f"within{self.support.replace(',', '-')}"] if self.support else []
         choices += [self.split] if self.split != "test" else []
         choices += [self.mask] if self.mask else []
         choices += ["distances"] if self.distances else []

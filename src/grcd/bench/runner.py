@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -171,6 +171,8 @@ def _scored(cell: Cell, model: GRCD | dict, data: Dataset) -> dict:
     model = model.as_method(cell.method)
     about = {"training": model.result, "config": asdict(model.config)}
     about |= {} if cell.mask else {"spent": model.spends(cell.nfe, cell.solver)}
+    if cell.support:  # of what comes out, not of the network
+        model.config = replace(model.config, support=cell.support)
     work = {"time": _timed, "distances": _distanced, "filling": _filled, "scores": _sampled}[cell.holds]
     return work(cell, model, data) | about
 
@@ -215,6 +217,9 @@ def _sampled(cell: Cell, model: GRCD, data: Dataset) -> dict:
     z = data.normalizer.apply(x)
     scores = ammd(z, data.normalizer.apply(real), data.graph, model.device)
     about = {"seconds_per_1000": round(1000 * sampling / len(real), 4)}
+    if cell.support:
+        low, high = model.config.bounds
+        about["outside_support"] = int(((x < low) | (x > high)).sum())
     return {"scores": scores.to_dict(), **diagnostics(x, z, real, cell.setting), **about}
 
 

@@ -8,7 +8,8 @@ snr           fitted against scalar terminal reference, at kappa 2 and near zero
 controls      the controls without a network, five draws each, and the floor
 cost          how long sampling takes; the quality beside it is that of main and ladder. Nothing else at the same time!
 symmetrizer   METR-LA's directed weights made symmetric by the larger of the two, not by their mean
-ablation      what each part of grcd brings: reference, backbone, solver, grid, kappa; one taken back at a time
+ablation      what each part of grcd brings: reference, backbone, solver, grid, kappa; one taken back at a time. And
+              what it costs to keep readings within their range
 impute        hidden readings filled: grcd and its reference alone beside baselines, four kinds of gaps
 distances     grcd and the paper's GRCD by metrics that a covariance cannot fool
 gad-native    GAD at its authors' numbers of steps, and trained at their size and length
@@ -35,6 +36,7 @@ PARTS = ("grcd-full", "grcd-spectral", "grcd-gnn")
 FEW = (1, 2)  # budgets below those of the paper
 RHOS = (1.0, 2.0, 3.0, 5.0, 7.0)
 LADDER = ("clock", "clock+reference", "clock+reference+residual", "clock+reference+residual+exponential")
+BOUNDS = {"metr-la": "0,70"}  # of the readings there are
 NEAR_ZERO = {"metr-la": 32.6356}  # else 32.64: terminal SNR of a hundredth or less
 
 
@@ -131,7 +133,9 @@ def _ablation(settings, seeds) -> list[Cell]:
         *({"method": "grcd", "grid": name} for name in ("entropy", "log-snr")),
         *({"method": "grcd", "kappa": kappa} for kappa in (1.0, 4.0)),
     ]
-    places = product(settings, varied, seeds, (*FEW, 4, 8, 64))
+    places = [*product(settings, varied, seeds, (*FEW, 4, 8, 64))]
+    bounded = [(s, {"method": "grcd", "support": BOUNDS[s]}) for s in settings if s in BOUNDS]
+    places += [(*place, seed, nfe) for place, seed, nfe in product(bounded, seeds, (*FEW, 4, 8, 64))]
     return [Cell(s, seed=seed, nfe=nfe, **how) for s, how, seed, nfe in places] + beside(settings)
 
 

@@ -78,6 +78,7 @@ def row_name(suite: str, cell: Cell) -> str:
         None if cell.grid == "power" else cell.grid,
         None if cell.kappa is None else f"kappa {cell.kappa:g}",
         cell.symmetrize,
+        None if cell.support is None else f"within {cell.support.replace(',', ' to ')}",
     ]
     return ", ".join([cell.method, *filter(None, varied)])
 
