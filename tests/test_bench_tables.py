@@ -115,7 +115,7 @@ def test_distances_as_markdown(apart):
     head, _, *lines = rows(distances.table(["metr-la"], [0, 1, 2], apart, "md"))
     assert head == [
         *("method", "aMMD, frozen", "energy", "sliced Wasserstein", "Kolmogorov-Smirnov", "correlation error"),
-        *("tail coverage (0.02)", "classifier (0.5)", "memorisation (1)", "p", "p, floor"),
+        *("tail coverage (0.02)", "classifier accuracy (0.5)", "memorisation (1)", "p", "p, floor"),
     ]
     # 0.01 and 0.03: mean 0.02, sd 0.02 / sqrt 2. Training signals are their own copies, and have no p.
     assert lines == [
@@ -140,7 +140,9 @@ def test_distances_as_csv(apart):
 def test_distances_as_latex(apart):
     first, begin, head, floor, ours, papers, end = distances.table(["metr-la"], [0, 1], apart, "tex").splitlines()
     assert (first, begin, end) == ("% metr-la", r"\begin{tabular}{lcccccccccc}", r"\end{tabular}")
-    assert head.endswith(r"& tail coverage (0.02) & classifier (0.5) & memorisation (1) & p & p, floor \\ \hline")
+    assert head.endswith(
+        r"& tail coverage (0.02) & classifier accuracy (0.5) & memorisation (1) & p & p, floor \\ \hline"
+    )
     assert floor.startswith("floor & 0.0050 & 0.0150 &")
     assert ours.startswith(r"grcd, NFE 4 & 0.0200 $\pm$ 0.0141 & 0.1200 $\pm$ 0.0141 &")
     assert papers.endswith(r" & 2.7000 & 0.001 & 0.002 \\")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import pictures
+from . import pictures, report
 from .data import Dataset, load_dataset
 from .data.writing import write_signals
 from .evaluation import Scores, ammd, controls, floor
 from .evaluation.controls import draw
-from .files import make_folder
+from .files import make_folder, whole
 from .model import GRCD
 from .progress import bar
 
@@ -26,7 +26,7 @@ SETTINGS = {
 
 
 def demo(out: str | Path = "demo", seed: int = 0) -> dict[str, Scores]:
-    """Do the main job end to end. Leaves a run folder, samples and two pictures under ``out``."""
+    """Do the main job end to end. Leaves a run folder, samples, two pictures and a report under ``out``."""
     out = make_folder(out)
     data = load_dataset(DATASET)
     print(f"{DATASET}: {len(data.train)} signals on {len(data.graph)} nodes")
@@ -41,7 +41,11 @@ def demo(out: str | Path = "demo", seed: int = 0) -> dict[str, Scores]:
     scores = _scored(data, samples, seed)
     _print_table(scores, models)
     _draw(out, data, models[OURS], best)
+    page = report.html(report.Material.of(models[OURS], data, best, out / "run", filled=True, command="grcd demo"))
+    with whole(out / "report.html") as temporary:
+        temporary.write_text(page)
     print(f"\nLeft in {out}/: run/ (the model), {PAPERS}/ (the paper's), samples.npz, signals.png, spectrum.png")
+    print(f"Look at it: {out}/report.html opens in any browser")
     print(f"Next: grcd sample {out}/run -n 1000 --nfe 4 --out more.csv")
     return scores
 
@@ -73,7 +77,8 @@ def _print_table(scores: dict[str, Scores], models: dict[str, GRCD]) -> None:
 
 def _draw(out: Path, data: Dataset, model: GRCD, samples) -> None:
     rows = {"Training signals": data.train[:4], "Generated signals, four network evaluations": samples[:4]}
-    pictures.signals_on_graph(out / "signals.png", data.graph, rows, data.unit)
+    pictures.save(pictures.signals_on_graph(pictures.Drawn(data.graph), rows, data.unit), out / "signals.png")
     z, U = model.normalizer.apply, data.graph.spectrum.U
     variances = ((U.T @ model.reference.covariance().numpy()) * U.T).sum(axis=1)
-    pictures.mode_variances(out / "spectrum.png", data.graph, z(data.test), variances, z(samples))
+    drawn = pictures.mode_variances(data.graph, z(data.test), variances, z(samples))
+    pictures.save(drawn, out / "spectrum.png")

@@ -71,9 +71,9 @@ def inspect(source, graph=None, picture: str | Path | None = None, **options) ->
         graph_facts = _graph(found.graph, said)
         method = _method(found, problems, said)
     if picture is not None and "snr_at_kappa_2" in method:
-        from .pictures import inspected
+        from .pictures import inspected, save
 
-        inspected(picture, found.dataset)
+        save(inspected(found.dataset), picture)
     return Inspection(found.name, signals, graph_facts, method, problems, said)
 
 

@@ -1,10 +1,11 @@
-"""Pictures: signals on the drawn graph, variance per graph frequency, a dataset at a glance."""
+"""Pictures as figures: signals on the drawn graph, variance per graph frequency, a dataset at a glance."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 import scipy.sparse.csgraph as csgraph
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -14,18 +15,24 @@ from .files import whole
 from .graph import Graph
 from .reference import ledoit_wolf, spectral
 
+WIDTH = 10.0  # of a picture, in inches: letters are the same size in all of them
 MOST_NAMES = 25  # on one axis
-INK, DATA, REFERENCE, SAMPLES = "#333333", "#1b6ca8", "#e08e0b", "#b3123f"
+MOST_PLACED = 1000  # nodes that are placed by their distances, and drawn one by one
+MOST_LINES = 500  # edges or nodes that a picture holds one by one; more are drawn as dots of colour
+INK, EDGE, GRID = "#333333", "#bbbbbb", "#e5e5e5"
+DATA, REFERENCE, SAMPLES = "#1b6ca8", "#e08e0b", "#b3123f"
 
 
 def layout(graph: Graph) -> np.ndarray:  # (nodes, 2)
     """Where to draw the nodes: their coordinates if known, else positions whose distances mimic hops on the graph.
 
     The latter by stress majorisation from the leading eigenvectors of the hop distances (classical scaling), which
-    needs no random start, so a graph always looks the same.
+    needs no random start, so a graph always looks the same. Of larger graphs the two slowest eigenvectors.
     """
     if graph.coords is not None:
         return np.asarray(graph.coords, dtype=float)
+    if len(graph) > MOST_PLACED:
+        return graph.spectrum.U[:, 1:3]
     hops = csgraph.shortest_path(graph.weights, unweighted=True, directed=False)
     hops[np.isinf(hops)] = hops[np.isfinite(hops)].max() + 1  # components side by side
     n = len(hops)
@@ -41,47 +48,64 @@ def layout(graph: Graph) -> np.ndarray:  # (nodes, 2)
     return place[:, ::-1]
 
 
-def signals_on_graph(path: str | Path, graph: Graph, rows: dict[str, np.ndarray], unit: str = "") -> None:
-    """A few signals of each kind, one row a kind, on one colour scale."""
-    columns = max(len(signals) for signals in rows.values())
-    place, edges = layout(graph), np.array(graph.weights.nonzero()).T
-    breadth, height = np.ptp(place, axis=0)
-    row = 2.6 * np.clip(height / breadth, 0.4, 1.5) + 0.35  # as tall as the drawing, and its title
-    figure = Figure(figsize=(2.6 * columns + 1, row * len(rows)), layout="constrained", dpi=150)
-    limit = np.quantile(np.abs(np.concatenate(list(rows.values()))), 0.99)
-    axes = figure.subplots(len(rows), columns, squeeze=False)
-    for line, (title, signals) in zip(axes, rows.items(), strict=True):
-        for k, axis in enumerate(line):
+class Drawn:
+    """A graph on paper: where its nodes are, which of them are joined."""
+
+    def __init__(self, graph: Graph):
+        self.place, self.edges = layout(graph), np.transpose(sp.triu(graph.weights, 1).nonzero())
+
+    def maps(self, rows: int, columns: int) -> tuple[Figure, np.ndarray]:
+        """Room for so many drawings of the graph, each as tall as the drawing and its title."""
+        (breadth, height), column = np.ptp(self.place, axis=0), (WIDTH - 1) / columns
+        row = column * np.clip(height / breadth, 0.4, 1.5) + 0.35
+        figure = Figure(figsize=(WIDTH, row * rows), layout="constrained", dpi=150)
+        axes = figure.subplots(rows, columns, squeeze=False)
+        for axis in axes.flat:
             axis.set_axis_off()
-            axis.set_aspect("equal")
-            axis.margins(0.08)
-            axis.add_collection(LineCollection(place[edges], colors="#bbbbbb", linewidths=0.6, zorder=1))
-            dots = axis.scatter(
-                *place.T,
-                c=signals[k],
-                s=55,
-                cmap="RdBu_r",
-                vmin=-limit,
-                vmax=limit,
-                edgecolors=INK,
-                linewidths=0.5,
-                zorder=2,
-            )
+        return figure, axes
+
+    def signal(self, axis, values: np.ndarray, **colours):
+        """One value a node; returns the dots, for a colour bar."""
+        axis.set_aspect("equal")
+        axis.margins(0.08)
+        many, dense = (len(part) > MOST_LINES for part in (self.place, self.edges))
+        axis.add_collection(
+            LineCollection(self.place[self.edges], colors=EDGE, linewidths=0.6, zorder=1, rasterized=dense)
+        )
+        look = (
+            {"s": 8, "linewidths": 0.0} if many else {"s": np.clip(2400 / len(self.place), 14, 55), "linewidths": 0.4}
+        )
+        return axis.scatter(*self.place.T, c=values, edgecolors=INK, zorder=2, rasterized=many, **look, **colours)
+
+
+def scale(values: np.ndarray) -> dict:
+    """Colours for readings: two that meet at zero where readings lie about it, else one range; without outliers."""
+    low, high = np.nanquantile(values, [0.01, 0.99])
+    if low < 0 < high and min(-low, high) > 0.2 * max(-low, high):
+        return {"cmap": "RdBu_r", "vmin": -max(-low, high), "vmax": max(-low, high)}
+    return {"cmap": "viridis", "vmin": low, "vmax": high}
+
+
+def signals_on_graph(drawn: Drawn, rows: dict[str, np.ndarray], unit: str = "") -> Figure:
+    """A few signals of each kind, one row a kind, on one colour scale."""
+    figure, axes = drawn.maps(len(rows), max(len(signals) for signals in rows.values()))
+    colours = scale(np.concatenate(list(rows.values())))
+    for line, (title, signals) in zip(axes, rows.items(), strict=True):
+        for axis, signal in zip(line, signals, strict=False):
+            dots = drawn.signal(axis, signal, **colours)
         line[0].set_title(title, loc="left", fontsize=12, color=INK)
     figure.colorbar(dots, ax=axes, shrink=0.7, label=f"signal{f' ({unit})' if unit else ''}", extend="both")
-    save(figure, path)
+    return figure
 
 
-def mode_variances(
-    path: str | Path, graph: Graph, data: np.ndarray, reference: np.ndarray, samples: np.ndarray
-) -> None:
+def mode_variances(graph: Graph, data: np.ndarray, reference: np.ndarray, samples: np.ndarray) -> Figure:
     """Variance per graph-Fourier mode of z-scored data, the fitted reference, and z-scored samples."""
     spectrum = graph.spectrum
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained", dpi=150)
+    figure = Figure(figsize=(WIDTH, 4.6), layout="constrained", dpi=150)
     axis = figure.subplots()
     styles = (
         ("held-out data", _variance(data, spectrum.U), "o", DATA, 7, "none"),
-        ("Gaussian reference, fitted on training data", reference, "_", REFERENCE, 11, REFERENCE),
+        ("reference, fitted on training data", reference, "_", REFERENCE, 11, REFERENCE),
         ("generated signals", _variance(samples, spectrum.U), "x", SAMPLES, 6, SAMPLES),
     )
     for label, variance, marker, colour, size, face in styles:
@@ -98,9 +122,9 @@ def mode_variances(
     axis.set_yscale("log")
     frequency = "graph frequency (eigenvalue of the normalised Laplacian)"
     label_axes(axis, frequency, "variance of the coefficient", "Variance per graph frequency")
-    axis.grid(True, which="major", color="#e5e5e5", linewidth=0.8)
-    axis.legend(frameon=False)
-    save(figure, path)
+    axis.grid(True, which="major", color=GRID, linewidth=0.8)
+    axis.legend(frameon=False, labelcolor=INK)
+    return figure
 
 
 def _variance(signals: np.ndarray, U: np.ndarray) -> np.ndarray:
@@ -113,7 +137,7 @@ def save(figure: Figure, path: str | Path) -> None:
         figure.savefig(temporary, format="png")
 
 
-def inspected(path: str | Path, data: Dataset) -> None:
+def inspected(data: Dataset) -> Figure:
     """A dataset at a glance: the graph, the readings, what is missing, and where the energy is."""
     figure = Figure(figsize=(11, 8), layout="constrained", dpi=130)
     (graph, readings), (missing, energy) = figure.subplots(2, 2)
@@ -135,7 +159,7 @@ def inspected(path: str | Path, data: Dataset) -> None:
     energy.plot(data.graph.spectrum.lam, reference.v.numpy(), "o", color=SAMPLES, markersize=4)
     energy.set_yscale("log")
     label_axes(energy, "graph frequency", "variance of the coefficient", "Energy over graph frequencies")
-    save(figure, path)
+    return figure
 
 
 def _bins(values: np.ndarray) -> np.ndarray:
@@ -152,13 +176,8 @@ def _seen(data: Dataset) -> np.ndarray:
 
 
 def _draw_nodes(figure: Figure, axis, data: Dataset, label: str) -> None:
-    place, edges = layout(data.graph), np.array(data.graph.weights.nonzero()).T
     axis.set_axis_off()
-    axis.set_aspect("equal")
-    axis.add_collection(LineCollection(place[edges], colors="#bbbbbb", linewidths=0.5, zorder=1))
-    dots = axis.scatter(
-        *place.T, c=data.normalizer.mean, s=28, cmap="viridis", edgecolors=INK, linewidths=0.4, zorder=2
-    )
+    dots = Drawn(data.graph).signal(axis, data.normalizer.mean, cmap="viridis")
     axis.set_title(f"Graph: {data.graph.pairs} pairs", loc="left", color=INK)
     figure.colorbar(dots, ax=axis, shrink=0.8, label=label)
 

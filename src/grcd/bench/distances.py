@@ -15,21 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
+from ..evaluation.distances import TITLES
 from . import suites
 from .cells import measured
 from .measured import lacking
 from .tables import escaped, formatted
 
-SHORT = {
-    "frozen_ammd": "aMMD, frozen",
-    "energy": "energy",
-    "sliced_wasserstein": "sliced Wasserstein",
-    "kolmogorov_smirnov": "Kolmogorov-Smirnov",
-    "correlation_error": "correlation error",
-    "tail_coverage": "tail coverage (0.02)",
-    "classifier_accuracy": "classifier (0.5)",
-    "memorisation": "memorisation (1)",
-}
+IDEALS = {"tail_coverage": " (0.02)", "classifier_accuracy": " (0.5)", "memorisation": " (1)"}
+SHORT = {name: title + IDEALS.get(name, "") for name, title in TITLES.items()}
 TESTS = {"p": "p", "p_floor": "p, floor"}
 Rows = dict[tuple[str, int | None], dict[str, list[float]]]  # by method and budget: values by metric, a seed each
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from . import bench, parsing
-from .options import Device, on_data
+from .options import Device, asked, found_again, on_data
 
 app = typer.Typer(
     help="Generative models for signals on graphs: train, sample, score, in four network evaluations.",
@@ -169,7 +169,8 @@ def train(
     run = out or Path("runs") / f"{dataset.name}-{method}-s{seed}"
     before = is_finished(run) and not force
     model = GRCD(dataset.graph, method, seed, device, **chosen)
-    model.fit(dataset.train, dataset.val, run=run, force=force, name=dataset.name, about=dataset.facts)
+    about = dataset.facts | {"asked": asked(data, options), "command": parsing.command()}
+    model.fit(dataset.train, dataset.val, run=run, force=force, name=dataset.name, about=about)
     result = model.result
     print(f"{run}: {'has finished already' if before else 'finished'}")
     print(f"  {result['updates']} updates in {result['seconds']:.0f} s; {result['stopped']}")
@@ -331,6 +332,48 @@ def score(
     )
     print("the least probable:")
     print(frame.iloc[:, :3].nsmallest(5, "log_likelihood").to_string(index=False))
+
+
+@app.command()
+@on_data
+def report(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    options: dict,
+    samples: Annotated[Path | None, typer.Option(help="Generated signals; else some are generated.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The .html file to write; by default report.html in the run.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", help="The data, if they are not where they were when the run was trained.")
+    ] = None,
+    n: Annotated[int, typer.Option("-n", help="How many signals to generate.")] = 1000,
+    nfe: Annotated[int, typer.Option(help="Network evaluations for each of them.")] = 4,
+    filled: Annotated[bool, typer.Option("--filled", help="Hide some readings, and show how they are filled.")] = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    force: Force = False,
+) -> None:
+    """One page on a run that a colleague can open: pictures, scores, where it comes from."""
+    from .. import report as pages
+    from ..data import load_dataset
+    from ..data.matching import fitted
+    from ..data.signals import read_signals
+    from ..files import refuse_existing, whole
+    from ..model import load
+
+    out = run / "report.html" if out is None else out
+    model = load(run, device)
+    refuse_existing(out, force or out == run / "report.html")
+    found = found_again(model.facts, run) if data is None else {"source": data, **options}
+    dataset, signals = load_dataset(**found), None
+    if samples is not None:
+        table = read_signals(samples)
+        signals, _ = fitted(table.values, table.node_ids, dataset.graph, str(samples), common=options["common"])
+    material = pages.Material.of(model, dataset, signals, run, n, nfe, seed, filled, parsing.command())
+    page = pages.html(material)
+    with whole(out) as temporary:
+        temporary.write_text(page)
+    print(f"{out}: {len(page) / 1e6:.1f} MB. {pages.verdict(material)[1]}")
 
 
 @app.command()

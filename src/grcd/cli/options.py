@@ -72,3 +72,24 @@ def _parsed(options: dict) -> dict:
         raise InputError(f"--cap {cap}", "a number, or three with commas", "give e.g. --cap 20000,3000,5000") from None
     options["missing"], options["drop"] = options["missing"] or None, options["drop"] or ()
     return options
+
+
+def asked(data: str, options: dict) -> dict:
+    """What a command was asked to work on, as a run remembers it: the fields of `load_dataset` that were given."""
+    given = {key: value for key, value in options.items() if value not in (DATA[key][1], ())}
+    return {"source": data, **{key: str(value) if isinstance(value, Path) else value for key, value in given.items()}}
+
+
+def found_again(facts: dict, run: Path) -> dict:
+    """The data of a run, as it remembers them."""
+    from ..data.recipes import NAMES
+    from ..errors import InputError
+
+    data = facts["data"]
+    if "asked" in data.get("made", {}):
+        return data["made"]["asked"]
+    if data["name"] in NAMES:
+        return {"source": data["name"]}
+    raise InputError(
+        f"{run}, which does not say where its data are", "data to compare with", "name them: --data FILE --graph FILE"
+    )

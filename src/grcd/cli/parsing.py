@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+
 
 def listed(text: str | None) -> list[str]:
     return [part.strip() for part in text.split(",")] if text else []
@@ -48,3 +51,8 @@ def levels(grid: str | None) -> str | list[float] | None:
         return [float(level) for level in grid.split(",")]
     except ValueError:
         return grid
+
+
+def command() -> str:
+    """The command that is running, as it would be typed."""
+    return shlex.join(["grcd", *sys.argv[1:]])

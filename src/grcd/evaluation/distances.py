@@ -44,6 +44,16 @@ METRICS = {  # of generated and real signals; with what equal distributions scor
     "tail_coverage": (metrics.tail_coverage, 0.02),
     "classifier_accuracy": (metrics.classifier_accuracy, 0.5),
 }
+TITLES = {
+    "frozen_ammd": "aMMD, frozen",
+    "energy": "energy",
+    "sliced_wasserstein": "sliced Wasserstein",
+    "kolmogorov_smirnov": "Kolmogorov-Smirnov",
+    "correlation_error": "correlation error",
+    "tail_coverage": "tail coverage",
+    "classifier_accuracy": "classifier accuracy",
+    "memorisation": "memorisation",
+}
 PARTS = 5  # that the floor's signals are dealt into
 
 
@@ -87,7 +97,7 @@ def table(found: dict[str, Distance]) -> str:
     for name, distance in found.items():
         ratio = "-" if distance.ratio is None else f"{distance.ratio:.2f}"
         numbers = f"{distance.value:>10.4f}{distance.floor:>10.4f}{ratio:>10}{distance.ideal:>10g}"
-        lines.append(f"{name.replace('_', ' '):22}{numbers}")
+        lines.append(f"{TITLES[name]:22}{numbers}")
     return "\n".join(lines)
 
 

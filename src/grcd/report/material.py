@@ -1,0 +1,125 @@
+"""What a report shows: a model, its data, generated signals beside held-out ones, and their scores."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ..data import Dataset
+from ..data.dataset import fingerprint
+from ..data.splits import evenly
+from ..errors import InputError
+from ..evaluation import Distance, Scores, distances, evaluate
+from ..evaluation.metrics import node_kolmogorov_smirnov
+from ..model import GRCD
+from ..normalizer import check_signals
+from ..run import METRICS
+
+MOST = 2000  # generated signals that are scored
+FEW = 10  # signals of which distances say nothing
+HIDDEN = 3  # nodes whose readings are hidden and filled
+SPAN = 48  # signals in a row that they are hidden in
+DRAWS = 50
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Readings of a few nodes, hidden in some signals in a row, and quantiles of what they were filled with."""
+
+    nodes: list[int]
+    first: int  # of the test signals
+    truth: np.ndarray  # (signals, nodes)
+    quantiles: np.ndarray  # (levels, signals, nodes)
+
+
+@dataclass(frozen=True)
+class Material:
+    """All of it."""
+
+    model: GRCD
+    data: Dataset
+    samples: np.ndarray  # (n, nodes)
+    how: str  # where the samples come from
+    scores: Scores
+    distances: dict[str, Distance]
+    curve: list[dict] = field(default_factory=list)  # one record a validation
+    bands: Bands | None = None
+    same_data: bool = True  # as the run was trained on
+    command: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        model: GRCD,
+        data: Dataset,
+        samples: np.ndarray | None = None,
+        run: Path | None = None,
+        n: int = 1000,
+        nfe: int = 4,
+        seed: int = 0,
+        filled: bool = False,
+        command: str = "",
+    ) -> Material:
+        """Gather it; without samples, ``n`` are generated."""
+        if data.graph.hash != model.graph.hash:
+            raise InputError(
+                f"data on another graph than the run's ({data.graph.hash[:12]}, not {model.graph.hash[:12]})",
+                "the data that the run was trained on",
+                "name them and their graph as for grcd train",
+            )
+        given = samples is not None
+        x = check_signals(samples, data.graph, "samples") if given else model.sample(n, nfe, seed)
+        x = x[evenly(len(x), MOST)]
+        return cls(
+            model,
+            data,
+            x,
+            f"{len(x):,} signals as given" if given else f"{len(x):,} signals, {nfe} network evaluations, seed {seed}",
+            evaluate(x, data, controls=True),
+            _distances(x, data),
+            read_curve(run) if run is not None else [],
+            _hidden(model, data, seed) if filled else None,
+            model.facts["data"]["hash"] == fingerprint(data.train, data.val),
+            command,
+        )
+
+    def worst(self, count: int) -> list[tuple[int, float]]:
+        """Nodes whose generated readings are least like held-out ones: number, and Kolmogorov-Smirnov distance."""
+        z = self.data.normalizer.apply
+        test = self.data.test
+        found = []
+        for node, (of_x, of_y) in enumerate(zip(z(self.samples).T, z(test).T, strict=True)):
+            of_y = of_y[~np.isnan(of_y)]
+            apart = node_kolmogorov_smirnov(of_x[:, None], of_y[:, None]) if len(of_y) else [0.0]
+            found.append((node, float(apart[0])))
+        return sorted(found, key=lambda each: -each[1])[:count]
+
+
+def _distances(x: np.ndarray, data: Dataset) -> dict[str, Distance]:
+    """Against as many test signals, for some distances depend on the number; none of data with gaps, or of few."""
+    if np.isnan(data.test).any() or np.isnan(data.train).any() or min(len(x), len(data.test)) < FEW:
+        return {}
+    test = data.test[evenly(len(data.test), len(x))]
+    return distances(x, Dataset(data.name, data.graph, data.train, data.val, test))
+
+
+def read_curve(run: Path) -> list[dict]:
+    """What training logged; a run may be without its log."""
+    path = Path(run) / METRICS
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+
+def _hidden(model: GRCD, data: Dataset, seed: int) -> Bands:
+    """Hide the liveliest of the nodes in the middle of the test signals, and fill them."""
+    first = max(0, (len(data.test) - SPAN) // 2)
+    truth = data.test[first : first + SPAN].astype(np.float64)
+    moves = np.nan_to_num(np.nanstd(truth, axis=0) / data.normalizer.std) * (~np.isnan(truth)).mean(axis=0)
+    nodes = [int(node) for node in np.argsort(-moves, kind="stable")[:HIDDEN]]
+    given = truth.copy()
+    given[:, nodes] = np.nan
+    draws = model.impute(given, n=DRAWS, seed=seed)[:, :, nodes]
+    return Bands(nodes, first, truth[:, nodes], np.quantile(draws, LEVELS, axis=0, method="hazen"))

@@ -1,0 +1,206 @@
+"""The page: sections of words, drawings and tables in one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from importlib import resources
+
+from .. import provenance
+from ..evaluation.distances import TITLES
+from ..evaluation.statistics import STATISTICS
+from ..pictures import Drawn
+from ..progress import bar
+from ..run import versions
+from . import drawings
+from .drawings import svg
+from .material import DRAWS, Material
+
+NEAR = 1.1  # times the floor: as near as can be
+CHANCE = 1e-3  # an aMMD that is nothing
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, how to read what is below it, and that."""
+
+    name: str
+    title: str
+    words: str
+    body: str
+
+
+def html(material: Material) -> str:
+    """The whole page."""
+    title = f"GRCD on {material.data.name}"
+    with bar("drawing", 9) as advance:
+        sections = []
+        for section in _sections(material):
+            sections.append(section)
+            advance(len(sections), section.title)
+    style = (resources.files(__package__) / "page.css").read_text()
+    links = "".join(f'<a href="#{s.name}">{escape(s.title)}</a>' for s in sections)
+    parts = [
+        f'<h2 id="{s.name}">{escape(s.title)}</h2>\n<p class="soft">{escape(s.words)}</p>\n{s.body}' for s in sections
+    ]
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>",
+            f"<h1>{escape(title)}</h1>\n{_summary(material)}\n<nav>{links}</nav>",
+            *parts,
+            "</body>\n</html>\n",
+        ]
+    )
+
+
+def verdict(material: Material) -> tuple[str, str]:
+    """What the score means, in a word (good, fair, bad) and in a sentence."""
+    scores = material.scores
+    name, best = min(scores.controls.items(), key=lambda each: each[1].ammd)
+    if scores.ammd <= max(NEAR * scores.floor.ammd, CHANCE):
+        return "good", "Generated signals are as near to held-out ones as training signals are."
+    if scores.ammd < best.ammd:
+        return "fair", "Generated signals are nearer to held-out ones than any Gaussian without a network."
+    return "bad", f"{name}, a Gaussian without a network, is nearer to held-out signals: train longer, or take grcd."
+
+
+def _summary(material: Material) -> str:
+    model, scores = material.model, material.scores
+    kind, sentence = verdict(material)
+    cards = {
+        "aMMD, lower is better": f"{scores.ammd:.4f}",
+        "floor: training signals": f"{scores.floor.ammd:.4f}",
+        "best without a network": f"{min(s.ammd for s in scores.controls.values()):.4f}",
+        "nodes": f"{len(model.graph):,}",
+        "training signals": f"{model.facts['data']['train']:,}",
+    }
+    items = "".join(f"<li><b>{number}</b><span>{what}</span></li>" for what, number in cards.items())
+    told = f"Method {model.config.method}; {material.how}, against {len(material.data.test):,} held-out ones."
+    other = "" if material.same_data else "<p><strong>These are not the data that the run was trained on.</strong></p>"
+    said = f'<p class="soft">{escape(told)}</p>\n<p><strong class="{kind}">{escape(sentence)}</strong></p>{other}'
+    return f'{said}\n<ul class="cards">{items}</ul>'
+
+
+def _sections(material: Material) -> Iterator[Section]:
+    drawn, unit = Drawn(material.data.graph), material.data.unit
+    yield Section(
+        "signals",
+        "Signals on the graph",
+        "Above, signals that were measured and that the model has never seen; below, signals it made up. They should "
+        "look alike as a kind: none of them is a copy, and none belongs to the one above it.",
+        _figure("Held-out and generated signals", drawings.signals, material, drawn),
+    )
+    yield Section(
+        "nodes",
+        "Mean and spread of each node",
+        f"Left measured, right generated{f', in {unit}' if unit else ''}. The two columns should be equal.",
+        _figure("Mean and standard deviation of each node", drawings.node_moments, material, drawn),
+    )
+    yield Section(
+        "frequencies",
+        "Variance per graph frequency",
+        "Left what neighbours share, right what sets them apart. The reference is what the model starts from; where "
+        "crosses lie on circles and dashes do not, the network has made up for it.",
+        _figure("Variance per graph frequency", drawings.frequencies, material),
+    )
+    yield Section(
+        "correlations",
+        "Correlations between nodes",
+        "Which nodes go up and down together. On the right the difference, on a scale of its own.",
+        _figure("Correlation matrices", drawings.correlations, material, drawn),
+    )
+    yield Section(
+        "marginals",
+        "The nodes that fit least",
+        "Readings of the six nodes with the largest Kolmogorov-Smirnov distance, which is the number beside each name: "
+        "0 is the same distribution, 1 no overlap at all. All other nodes fit better.",
+        _figure("Histograms of the worst nodes", drawings.marginals, material),
+    )
+    yield Section(
+        "scores",
+        "Scores",
+        "aMMD averages three squared distances (variation along edges, mean graph frequency, correlation with the "
+        "nodes' degrees); lower is better. The floor is what training signals score: there is no need to be below it. "
+        "Controls are Gaussians without a network.",
+        _scores(material) + _distances(material),
+    )
+    if material.curve:
+        yield Section(
+            "training",
+            "Training",
+            "The error in predicting noise. Most of it nobody could predict: what counts is the way below the dashed "
+            "line, which is the reference without a network.",
+            _figure("Training curve", drawings.training, material),
+        )
+    if material.bands is not None:
+        yield Section(
+            "gaps",
+            "Filled gaps",
+            f"Readings of three nodes were hidden in {len(material.bands.truth)} test signals in a row, and filled "
+            f"{DRAWS} times given all other nodes. Half of the dots should lie in the darker band, nine of ten in the "
+            "lighter one.",
+            _figure("Filled gaps with bands", drawings.fillings, material, material.bands),
+        )
+    yield Section("provenance", "Where this comes from", "Enough to make it again.", _provenance(material))
+
+
+def _figure(label: str, draw, *args) -> str:
+    return f'<figure aria-label="{escape(label)}">{svg(draw, *args)}</figure>'
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "", own: int | None = None) -> str:
+    heads = "".join(f"<th>{escape(text)}</th>" for text in head)
+    lines = []
+    for k, row in enumerate(rows):
+        cells = "".join(f"<td>{escape(text)}</td>" for text in row)
+        mark = "own" if k == own else ""
+        lines.append(f'<tr class="{mark}">{cells}</tr>')
+    body = "".join(lines)
+    top = f"<thead><tr>{heads}</tr></thead>" if head else ""
+    return f'<div class="wide"><table class="{kind}">{top}<tbody>{body}</tbody></table></div>'
+
+
+def _scores(material: Material) -> str:
+    named = {"generated": material.scores, "floor": material.scores.floor} | material.scores.controls
+    keys = ("ammd", *STATISTICS)
+    rows = [[name, *(f"{getattr(scores, key):.4f}" for key in keys)] for name, scores in named.items()]
+    return _table(["", "aMMD", *(key.replace("_", " ") for key in STATISTICS)], rows, own=0)
+
+
+def _distances(material: Material) -> str:
+    if not material.distances:
+        return "<p>Distances of whole signals are left out: the data have gaps, or too few signals.</p>"
+    rows = []
+    for name, d in material.distances.items():
+        ratio = "" if d.ratio is None else f"{d.ratio:.2f}"
+        floor = "" if name == "memorisation" else f"{d.floor:.4f}"  # training signals are their own copies
+        rows.append([TITLES[name], f"{d.value:.4f}", floor, ratio, f"{d.ideal:g}"])
+    return _table(["distances of whole signals", "generated", "floor", "ratio", "ideal"], rows)
+
+
+def _provenance(material: Material) -> str:
+    model, data = material.model, material.model.facts["data"]
+    made = {key: value for key, value in data.get("made", {}).items() if key not in ("asked", "command")}
+    now, result = provenance.record(model.device), model.result
+    facts = {
+        "written": f"{now['date']}, {now['hardware']}",
+        "by": material.command or "Python",
+        "trained by": data.get("made", {}).get("command", "Python"),
+        "data": f"{data['name']}, sha256 {data['hash']}",
+        "made": ", ".join(f"{key} {value}" for key, value in made.items() if value not in (None, [], {}, "")),
+        "graph": f"{model.facts['graph']['nodes']} nodes, sha256 {model.facts['graph']['hash']}",
+        "graph made": str(model.facts["graph"].get("origin", "")),
+        "training": f"{result['updates']:,} updates in {result['seconds']:.0f} s; {result['stopped']}",
+        "validation error": f"{result['val']:.4f}, of the reference alone {result['val_reference_alone']:.4f}",
+        "plan": "; ".join(
+            f"NFE {nfe}: {choice.solver}, {choice.grid} {choice.rho:g}, from {choice.start:g}"
+            for nfe, choice in model.plan.items()
+        ),
+        "settings": ", ".join(f"{key} {value}" for key, value in asdict(model.config).items() if value != ""),
+        "versions then": ", ".join(f"{name} {number}" for name, number in model.facts.get("versions", {}).items()),
+        "versions now": ", ".join(f"{name} {number}" for name, number in versions().items()),
+    }
+    return _table([], [[key, value] for key, value in facts.items() if value], kind="facts")

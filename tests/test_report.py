@@ -1,0 +1,298 @@
+"""The report: one page that holds what was measured, needs nothing from outside, and shows in a browser."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from matplotlib.image import imread
+from test_cli import QUICK, refused, run
+
+import grcd
+from grcd import pictures, report
+from grcd.data.writing import write_dataset, write_signals
+from grcd.evaluation import distances, evaluate
+from grcd.evaluation.metrics import node_kolmogorov_smirnov
+from grcd.report import drawings
+from grcd.report.material import DRAWS, LEVELS
+
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+
+
+class Parsed(HTMLParser):
+    """Tables as lists of rows of text; which sections there are; whether every element is closed."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.tables, self.ids, self.text, self.refers = [], [], [], [], []
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.refers += [attributes[key] for key in ("src", "href", "xlink:href") if key in attributes]
+        if tag == "h2":
+            self.ids.append(attributes["id"])
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+        if tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.refers += [value for key, value in attributes if key in ("src", "href", "xlink:href")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+        if self.open and self.open[-1] in ("td", "th"):
+            self.tables[-1][-1][-1] += data
+
+
+@pytest.fixture(scope="module")
+def trained(tiny, quick, tmp_path_factory):
+    run = tmp_path_factory.mktemp("report") / "run"
+    grcd.GRCD(tiny.graph, seed=3, device="cpu", **quick).fit(tiny.train, tiny.val, run=run, name="tiny")
+    return run, grcd.load(run, "cpu")
+
+
+@pytest.fixture(scope="module")
+def material(trained, tiny):
+    run, model = trained
+    return report.Material.of(model, tiny, None, run, n=30, nfe=2, seed=5, filled=True, command="grcd report run")
+
+
+@pytest.fixture(scope="module")
+def page(material):
+    return report.html(material)
+
+
+def test_the_page_is_whole_and_refers_to_nothing_outside(page):
+    found = Parsed(page)
+    assert found.ids == [
+        *("signals", "nodes", "frequencies", "correlations", "marginals", "scores", "training", "gaps", "provenance")
+    ]
+    assert all(target.startswith(("#", "data:image/png;base64,")) for target in found.refers)
+    assert {f"#{name}" for name in found.ids} <= set(found.refers)
+    assert re.search(r"@import|url\((?!#)|<script", page) is None
+    assert len(page.encode()) < 5e6
+
+
+def test_tables_hold_what_evaluation_says(material, page, tiny, trained):
+    _, model = trained
+    x = model.sample(30, nfe=2, seed=5)
+    scores, further, facts = Parsed(page).tables
+    expected = evaluate(x, tiny, controls=True)
+    named = {"generated": expected, "floor": expected.floor} | expected.controls
+    assert [row[0] for row in scores[1:]] == list(named)
+    for row, score in zip(scores[1:], named.values(), strict=True):
+        parts = (score.ammd, score.quadratic_variation, score.spectral_centroid, score.degree_correlation)
+        assert row[1:] == [f"{part:.4f}" for part in parts]
+    test = tiny.test[np.linspace(0, 39, 30).astype(int)]  # as many as there are samples
+    beyond = distances(x, grcd.Dataset("tiny", tiny.graph, tiny.train, tiny.val, test))
+    assert [row[1] for row in further[1:]] == [f"{d.value:.4f}" for d in beyond.values()]
+    assert further[-1][2] == ""  # training signals are their own copies
+    told = dict(facts)
+    assert told["by"] == "grcd report run"
+    assert told["data"].endswith(model.facts["data"]["hash"])
+    assert told["graph"].endswith(tiny.graph.hash)
+    assert "width 8" in told["settings"]
+    assert "torch" in told["versions then"]
+    assert "torch" in told["versions now"]
+
+
+def test_the_same_numbers_make_the_same_page(material, page):
+    assert report.html(material) == page
+
+
+def test_the_worst_nodes_are_those_furthest_from_held_out_readings(material, tiny):
+    z = [tiny.normalizer.apply(x) for x in (material.samples, tiny.test)]
+    apart = node_kolmogorov_smirnov(*z).numpy()
+    assert [node for node, _ in material.worst(3)] == list(np.argsort(-apart, kind="stable")[:3])
+    assert [value for _, value in material.worst(3)] == pytest.approx(sorted(apart)[::-1][:3])
+
+
+def test_bands_are_quantiles_of_what_the_model_fills_in(material, tiny, trained):
+    bands, truth = material.bands, tiny.test  # forty signals: all of them
+    assert bands.first == 0
+    assert np.array_equal(bands.truth, truth[:, bands.nodes])
+    spread = truth.std(axis=0) / tiny.train.std(axis=0)
+    assert bands.nodes == list(np.argsort(-spread)[:3])
+    given = truth.copy()
+    given[:, bands.nodes] = np.nan
+    drawn = trained[1].impute(given, n=DRAWS, seed=5)[:, :, bands.nodes]
+    assert bands.quantiles == pytest.approx(np.quantile(drawn, LEVELS, axis=0, method="hazen"))
+
+
+@pytest.mark.parametrize(
+    ("ammd", "floor", "control", "kind"),
+    [(0.02, 0.019, 0.5, "good"), (0.0009, -0.001, 0.5, "good"), (0.04, 0.02, 0.05, "fair"), (0.06, 0.02, 0.05, "bad")],
+)
+def test_the_verdict_follows_floor_and_controls(material, ammd, floor, control, kind):
+    base = material.scores
+    controls = {"control-full": replace(base, ammd=control), "control-gmrf": replace(base, ammd=0.9)}
+    scores = replace(base, ammd=ammd, floor=replace(base, ammd=floor), controls=controls)
+    found, sentence = report.verdict(replace(material, scores=scores))
+    assert found == kind
+    assert ("control-full" in sentence) == (kind == "bad")
+
+
+def test_names_are_shown_and_never_read_as_html(material, tiny, trained):
+    ids = ["<b>bold</b>", "a & b", '"quoted"', "station 3", "station 4", "station 5"]
+    data = grcd.Dataset("<i>", replace(tiny.graph, node_ids=tuple(ids)), tiny.train, tiny.val, tiny.test, unit="<u>")
+    page = report.html(replace(material, data=data))
+    assert not any(tag in page for tag in ("<b>bold", "<i>", "<u>"))
+    shown = "".join(Parsed(page).text)
+    assert all(name in shown for name in ("GRCD on <i>", *(ids[node] for node, _ in material.worst(6))))
+
+
+def test_gaps_no_log_and_other_data_leave_sections_out_and_say_so(tiny, trained):
+    _, model = trained
+    test = tiny.test.copy()
+    test[::3, 1] = np.nan
+    page = report.html(report.Material.of(model, grcd.Dataset("other", tiny.graph, tiny.train[:50], tiny.val, test)))
+    found = Parsed(page)
+    assert {"training", "gaps"}.isdisjoint(found.ids)
+    assert "Distances of whole signals are left out" in page
+    assert "not the data that the run was trained on" in page
+    assert "not the data" not in report.html(report.Material.of(model, tiny, model.sample(12)))
+
+
+def test_data_on_another_graph_are_refused(tiny, trained):
+    other = grcd.Graph.from_adjacency(2 * tiny.graph.weights.toarray() + 0.1 - 0.1 * np.eye(6), tiny.graph.node_ids)
+    data = grcd.Dataset("other", other, tiny.train, tiny.val, tiny.test)
+    with pytest.raises(grcd.InputError, match="another graph"):
+        report.Material.of(trained[1], data)
+
+
+def test_colours_follow_the_page(material):
+    svg = drawings.svg(drawings.training, material)
+    assert svg.startswith("<svg")
+    assert not re.search(r"#333333|#1b6ca8|#b3123f|#000000", svg)
+    assert all(name in svg for name in ("currentColor", "var(--data)", "var(--samples)", "var(--reference)"))
+
+
+def test_a_large_matrix_is_shown_by_the_means_of_its_blocks():
+    matrix = np.random.RandomState(0).standard_normal((601, 601))
+    found = drawings._coarse(matrix)
+    assert found.shape == (300, 300)
+    edges = [int(k * 601 / 300) for k in range(301)]
+    for i, j in ((0, 0), (150, 7), (299, 299)):
+        block = matrix[edges[i] : edges[i + 1], edges[j] : edges[j + 1]]
+        assert found[i, j] == pytest.approx(block.mean())
+    assert np.array_equal(drawings._coarse(matrix[:5, :5]), matrix[:5, :5])
+
+
+def test_correlations_are_over_the_signals_in_which_both_have_a_reading():
+    x = np.random.RandomState(1).standard_normal((50, 3)) @ np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1.0]])
+    assert drawings._correlation(x) == pytest.approx(np.corrcoef(x.T), abs=1e-12)
+    x[::2, 0] = np.nan
+    z = (x - np.nanmean(x, axis=0)) / np.nanstd(x, axis=0)
+    assert drawings._correlation(x)[0, 1] == pytest.approx(np.nanmean(z[:, 0] * z[:, 1]))
+
+
+def test_a_large_graph_is_drawn_in_little_space():
+    ring = sp.diags_array([np.ones(1499)], offsets=[1], shape=(1500, 1500)).tolil()
+    ring[0, 1499] = 1.0
+    graph = grcd.Graph.from_adjacency((ring + ring.T).toarray())
+    svg = drawings.svg(pictures.signals_on_graph, pictures.Drawn(graph), {"a": np.random.randn(2, 1500)})
+    assert len(svg) < 400_000
+
+
+@pytest.mark.parametrize("values", [np.linspace(-3, 2, 99), np.linspace(10, 70, 99), np.linspace(-0.1, 5, 99)])
+def test_colours_meet_at_zero_only_where_readings_lie_about_it(values):
+    found = pictures.scale(values)
+    assert (found["cmap"] == "RdBu_r") == (values[0] == -3)
+    assert found["vmin"] < found["vmax"]
+    if values[0] == -3:
+        assert found["vmin"] == -found["vmax"]
+
+
+# -- command line ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, tiny):
+    path = tmp_path_factory.mktemp("report")
+    write_dataset(path / "tiny.npz", tiny)
+    result = run("train", "--data", "tiny.npz", "--max-updates", 40, "--out", "run", *QUICK, cwd=path)
+    assert result.returncode == 0, result.stderr
+    return path
+
+
+def test_a_run_finds_its_data_again_and_reports_into_its_folder(folder, tiny):
+    result = run("report", "run", "-n", 20, "--device", "cpu", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("run/report.html: ")
+    told = dict(Parsed((folder / "run/report.html").read_text()).tables[-1])
+    assert told["by"] == "grcd report run -n 20 --device cpu"
+    assert told["trained by"].startswith("grcd train --data tiny.npz --max-updates 40")
+    write_signals(folder / "x.npz", tiny.train[:25], tiny.graph.node_ids)
+    again = run("report", "run", "--samples", "x.npz", "--out", "given.html", cwd=folder)
+    assert again.returncode == 0, again.stderr
+    scores = Parsed((folder / "given.html").read_text()).tables[0]
+    assert scores[1][1] == f"{evaluate(tiny.train[:25], tiny).ammd:.4f}"
+    assert "exists already" in refused(run("report", "run", "--out", "given.html", cwd=folder))
+
+
+def test_what_cannot_be_reported_is_refused_and_leaves_nothing(folder, tiny, quick, tmp_path):
+    grcd.GRCD(tiny.graph, seed=3, device="cpu", **quick).fit(tiny.train, tiny.val).save(tmp_path / "arrays")
+    assert "--data FILE" in refused(run("report", "arrays", cwd=tmp_path))
+    named = run("report", "arrays", "--data", folder / "tiny.npz", "--out", "page.html", "-n", 12, cwd=tmp_path)
+    assert named.returncode == 0, named.stderr
+    assert "not a run folder" in refused(run("report", "nowhere", cwd=tmp_path))
+    shutil.copytree(folder / "run", tmp_path / "moved")
+    (tmp_path / "moved/report.html").unlink(missing_ok=True)
+    assert "tiny.npz" in refused(run("report", "moved", cwd=tmp_path))
+    assert "n = 0" in refused(run("report", "run", "-n", 0, "--out", tmp_path / "none.html", cwd=folder))
+    assert not (tmp_path / "moved/report.html").exists()
+    assert not (tmp_path / "none.html").exists()
+
+
+# -- in a browser ------------------------------------------------------------------------------------------------------
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+in_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine to look at the page with")
+
+
+def browse(*options):
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+
+
+@in_browser
+@pytest.mark.parametrize("width", [390, 1200])
+def test_nothing_sticks_out_of_the_window(page, tmp_path, width):
+    measure = "document.title = document.documentElement.scrollWidth + ' of ' + window.innerWidth"
+    file = tmp_path / "page.html"
+    file.write_text(page.replace("</body>", f"<script>{measure}</script></body>"))
+    dom = browse(f"--window-size={width},900", "--dump-dom", file.as_uri()).stdout
+    scrolls, window = map(int, re.search(r"<title>(\d+) of (\d+)</title>", dom).groups())
+    assert scrolls <= window
+
+
+@in_browser
+def test_the_page_is_dark_on_light_or_light_on_dark_as_asked(page, tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text(page)
+    for scheme, bright in ((1, True), (0, False)):
+        shot = tmp_path / f"{scheme}.png"
+        browse(
+            "--window-size=900,900",
+            f"--blink-settings=preferredColorScheme={scheme}",
+            f"--screenshot={shot}",
+            file.as_uri(),
+        )
+        shown = imread(shot)[..., :3]
+        corner = shown[:10, :10].mean()
+        assert (corner > 0.9) == bright
+        assert (np.abs(shown - corner).max(axis=-1) > 0.5).mean() > 0.005  # and something can be read on it
