@@ -113,6 +113,15 @@ def test_curves_are_means_over_the_seeds_that_came_through(main, tmp_path):
         figures.curves("molene", SEEDS, tmp_path)
 
 
+def test_every_budget_that_was_measured_has_its_tick(main, measure, tmp_path):
+    (axis,) = figures._nfe("sbm-c16", [0, 1], tmp_path).axes
+    before = list(axis.get_xticks())
+    measure(Cell("sbm-c16", "grcd", 0, 1), 0.02)
+    (axis,) = figures._nfe("sbm-c16", [0, 1], tmp_path).axes
+    assert list(axis.get_xticks()) == [1, *before]
+    assert [text.get_text() for text in axis.get_xticklabels()] == [str(nfe) for nfe in (1, *before)]
+
+
 def test_the_best_control_has_the_lowest_mean(main, tmp_path):
     assert figures.levels("sbm-c16", tmp_path) == {"control-mixture": pytest.approx(0.3), "floor": -0.0001}
     assert figures.levels("molene", tmp_path) == {}

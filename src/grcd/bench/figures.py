@@ -149,7 +149,7 @@ def _cost(setting: str, seeds: Sequence[int], results: Path) -> Figure:
         _line(axis, method, [cost.seconds for cost in points], [cost.quality for cost in points], seeds)
     _level(axis, {name: value for name, value in levels(setting, results).items() if name == "floor"})
     _plain_ticks(axis.xaxis)
-    title = f"{setting}: quality and time, NFE 4 to 64 from left to right, seeds {', '.join(map(str, seeds))}"
+    title = f"{setting}: quality and time, larger budgets to the right, seeds {', '.join(map(str, seeds))}"
     return _finished(figure, axis, "seconds per 1,000 signals", title)
 
 
@@ -159,7 +159,8 @@ def _nfe(setting: str, seeds: Sequence[int], results: Path) -> Figure:
     for method, entries in found.items():
         _line(axis, method, entries.keys(), entries.values(), seeds, band=True)
     _level(axis, levels(setting, results))
-    axis.set_xticks(suites.BUDGETS, suites.BUDGETS)
+    budgets = sorted({nfe for entries in found.values() for nfe in entries})
+    axis.set_xticks(budgets, budgets)
     axis.xaxis.set_minor_locator(NullLocator())
     title = f"{setting}: quality by budget, mean and sd, seeds {', '.join(map(str, seeds))}"
     return _finished(figure, axis, "network evaluations (NFE)", title)
