@@ -12,7 +12,7 @@ demo: env
 test: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: env
 	$(BIN)/ruff check --fix .

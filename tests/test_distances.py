@@ -16,7 +16,7 @@ import grcd
 from grcd.cli.commands import app
 from grcd.data.writing import write_dataset, write_signals
 from grcd.evaluation import Distance, ammd, distances, farther_test, floor, metrics, mmd, permutation_test
-from grcd.evaluation.distances import METRICS, bandwidths, frozen_ammd, table
+from grcd.evaluation.distances import METRICS, TITLES, bandwidths, frozen_ammd, table
 from grcd.streams import Stream
 
 NAMES = ["frozen_ammd", *METRICS, "memorisation"]
@@ -489,7 +489,7 @@ def test_the_option_adds_a_table_and_a_key_and_changes_nothing_else(tmp_path, ti
     first = next(k for k, line in enumerate(beside) if not line)
     added = beside[first : first + len(NAMES) + 3]
     assert plain == beside[:first] + beside[first + len(added) :]
-    assert [line[:22].strip() for line in added[2:-1]] == [name.replace("_", " ") for name in NAMES]
+    assert [line[:22].strip() for line in added[2:-1]] == [TITLES[name] for name in NAMES]
     assert added[1:-1] == table(found).splitlines()
     without, scores = json.loads(printed("--json")), json.loads(printed("--distances", "--json"))
     assert {name: Distance(**pick(given)) for name, given in scores.pop("distances").items()} == found
@@ -501,10 +501,10 @@ def pick(given):
 
 
 def test_the_table_by_hand():
-    rows = table({"some_metric": Distance(0.5, 0.25, 0.01), "another": Distance(1.5, 0.0, 0.0, 1.0)}).splitlines()
+    rows = table({"energy": Distance(0.5, 0.25, 0.01), "memorisation": Distance(1.5, 0.0, 0.0, 1.0)}).splitlines()
     assert [row.split() for row in rows] == [
         ["value", "floor", "ratio", "ideal"],
-        ["some", "metric", "0.5000", "0.2500", "2.00", "0"],
-        ["another", "1.5000", "0.0000", "-", "1"],
+        ["energy", "0.5000", "0.2500", "2.00", "0"],
+        ["memorisation", "1.5000", "0.0000", "-", "1"],
     ]
     assert Distance(math.nan, 0.0, 0.0, 1.0).to_dict()["value"] is None

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import networkx
@@ -61,21 +62,27 @@ def trained(tmp_path_factory):
 
 
 @pytest.fixture
-def folder(tmp_path, trained, tiny, monkeypatch):
+def folder(tmp_path, trained, monkeypatch):
     """A folder with everything that pages refer to, and trainings that take a second."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for name in ("readings.csv", "stations.csv"):
         shutil.copy(ROOT / "examples" / name, tmp_path)
     shutil.copy(trained / "complete.csv", tmp_path)
     monkeypatch.chdir(tmp_path)
-    make, real = grcd.GRCD.__init__, runner.load_dataset
+    make, real = grcd.GRCD.__init__, grcd.data.load_dataset
 
     def quick(self, graph, *args, **settings):
         updates = min(40, int(settings.get("max_updates", 40)))
         make(self, graph, *args, **settings | {"width": 8, "max_updates": updates, "validate_every": 20})
 
+    def few(source, graph=None, **how):
+        data = real(source, graph, **how)
+        small = {split: data.split(split)[:200] for split in ("train", "val", "test")}
+        return replace(data, **small) if source == "sbm-c16" else data
+
     monkeypatch.setattr(grcd.GRCD, "__init__", quick)
-    monkeypatch.setattr(runner, "load_dataset", lambda name, **how: tiny if name == "sbm-c16" else real(name, **how))
+    for where in (grcd, grcd.data, runner):
+        monkeypatch.setattr(where, "load_dataset", few)
     return tmp_path
 
 
