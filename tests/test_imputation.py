@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas
 import pytest
+import scipy.sparse
 import torch
 from conftest import Zeros
 
@@ -168,6 +169,55 @@ def test_a_model_on_the_heat_process_fills_by_its_reference_only(tiny, quick, ho
     assert np.isfinite(model.impute(holes, n=2, posterior="reference")).all()
     with pytest.raises(grcd.InputError, match="--posterior reference"):
         model.impute(holes, n=2)
+
+
+SUMS = np.array([[1.0, 1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.25, 0.25, 0.25, 0.25]])
+
+
+@both
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sums_and_averages_that_were_read_exactly_hold_of_every_draw(model, tiny, kind, sparse):
+    y = tiny.test[:4] @ SUMS.T
+    y[1, 0] = np.nan
+    found = model.infer(y, scipy.sparse.csr_array(SUMS) if sparse else SUMS, n=7, nfe=4, posterior=kind)
+    there = ~np.isnan(y)
+    level = model.levels(4, model.choice(4))[-1] if kind == "diffusion" else 0.0  # of the noise that stays
+    scale = np.abs(SUMS) @ tiny.train.std(axis=0)
+    off = np.abs(found @ SUMS.T - y)[:, there] / np.broadcast_to(scale, y.shape)[there]
+    assert off.max() < (5 * level if kind == "diffusion" else 1e-9)
+    assert found[:, 1, :2].std() > 0.1
+
+
+def test_noisy_sums_move_a_gaussian_as_its_closed_form_says(tiny, quick):
+    model = grcd.GRCD(tiny.graph, "grcd-full", 3, "cpu", **quick).fit(tiny.train, tiny.val)
+    r, y = np.array([0.5, 2.0]), np.array([[30.0, 9.0]])
+    std, C = model.normalizer.std, model.reference.covariance().numpy()
+    C = std[:, None] * C * std  # in the signals' units
+    gain = C @ SUMS.T @ np.linalg.inv(SUMS @ C @ SUMS.T + np.diag(r**2))
+    mean = model.normalizer.mean + gain @ (y[0] - SUMS @ model.normalizer.mean)
+    left = C - gain @ SUMS @ C
+    found = model.infer(y, SUMS, r, n=4000, posterior="reference")[:, 0]
+    error = np.sqrt(np.diag(left) / 4000)
+    assert np.abs((found.mean(axis=0) - mean) / error).max() < 5
+    assert np.cov(found.T) == pytest.approx(left, abs=6 * np.diag(left).max() * np.sqrt(2 / 4000))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"H": SUMS[:, :5]}, "H of shape"),
+        ({"H": np.vstack([SUMS[0], 0 * SUMS[1]])}, "none of them zero"),
+        ({"y": np.zeros((3, 4))}, "y of shape"),
+        ({"noise": -1.0}, "noise -1.0"),
+        ({"noise": [1.0, 1.0, 1.0]}, "noise"),
+        ({"n": 0}, "n = 0"),
+        ({"H": np.vstack([SUMS[0], SUMS[0]])}, "some follow from the others"),  # read twice, and not alike
+    ],
+)
+def test_readings_that_cannot_be_are_refused(model, change, message):
+    given = {"y": np.array([[20.0, 12.0]]), "H": SUMS, "n": 2} | change
+    with pytest.raises(grcd.InputError, match=message):
+        model.infer(**given)
 
 
 @pytest.mark.parametrize("settings", [{"support": "-5,35"}, {"marginals": "quantile"}])

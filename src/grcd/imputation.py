@@ -19,6 +19,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
@@ -28,6 +29,7 @@ from .errors import InputError, InputWarning, some, unknown
 from .normalizer import BLOCK, Normalizer
 from .observations import Observations
 from .progress import bar
+from .quantiles import Quantiles
 from .streams import Stream
 
 if TYPE_CHECKING:
@@ -67,6 +69,55 @@ def fillings(
             yield rows, np.where(np.isnan(x[rows]), units, x[rows])
             done += len(rows)
             advance(done, "")
+
+
+def inferred(
+    model: GRCD,
+    y,  # (signals, m), NaN where nothing was observed
+    H,  # (m, nodes), dense or sparse
+    noise,  # standard deviations (m,), or one for all
+    n: int,
+    nfe: int,
+    seed: int,
+    posterior: str,
+    solver: str | None,
+) -> np.ndarray:  # (n, signals, nodes)
+    """Signals given sums, averages or other linear readings ``y = H x + noise``, all in the signals' units.
+
+    With ``x = mean + std z`` they are readings of ``z`` through ``H std``: there the reference is at home.
+    """
+    known(posterior)
+    if isinstance(model.normalizer, Quantiles):
+        raise InputError("a model with marginals=quantile", "one on z-scores", "train without marginals=quantile")
+    y, H, r = _linear(y, H, noise, len(model.graph))
+    moments, fill = model.normalizer, _filler(model, n, nfe, seed, posterior, solver)
+    found = np.empty((n, len(y), H.shape[1]))
+    with devices.arithmetic(), torch.inference_mode(), bar("inferring", len(y)) as advance:
+        on_device = [torch.from_numpy(part).to(model.device) for part in (y - H @ moments.mean, H * moments.std, r**2)]
+        for rows in _split(np.arange(len(y)), max(1, ENTRIES[model.device.type] // (n * H.shape[1]))):
+            drawn = fill(Observations(on_device[0][rows], *on_device[1:]), rows).transpose(0, 1)
+            units = model.within(moments.undo(drawn.flatten(0, 1).cpu().numpy()))
+            found[:, rows] = units.reshape(drawn.shape)
+            advance(int(rows[-1]) + 1, "")
+    return found
+
+
+def _linear(y, H, noise, nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # (signals, m), (m, nodes), (m,)
+    """What can be observed of signals on so many nodes."""
+    H = np.atleast_2d(np.asarray(H.toarray() if sp.issparse(H) else H, dtype=np.float64))
+    y = np.asarray(y, dtype=np.float64)
+    if H.ndim != 2 or H.shape[1] != nodes or not np.isfinite(H).all() or not np.abs(H).sum(axis=1).all():
+        raise InputError(
+            f"H of shape {H.shape}", f"finite rows over {nodes} nodes, none of them zero", "one row a reading"
+        )
+    if y.ndim != 2 or y.shape[1] != len(H) or np.isinf(y).any():
+        raise InputError(
+            f"y of shape {y.shape}", f"(signals, {len(H)}), as many columns as H has rows", "one row a signal"
+        )
+    r = np.broadcast_to(np.asarray(noise, dtype=np.float64), len(H)).copy() if np.size(noise) in (1, len(H)) else None
+    if r is None or not np.isfinite(r).all() or (r < 0).any():
+        raise InputError(f"noise {noise!r}", f"standard deviations from 0 up: one, or {len(H)}", "0 for exact readings")
+    return y, H, r
 
 
 def known(posterior: str) -> str:

@@ -245,6 +245,22 @@ class GRCD:
         _refuse_uncountable(n=n, **({} if batch is None else {"batch": batch}))
         return imputation.fillings(self, x, n, nfe, seed, posterior, solver, batch)
 
+    def infer(
+        self,
+        y,  # (signals, m) linear readings, NaN where there is none
+        H,  # (m, nodes): what each of them is made of; dense or sparse
+        noise=0.0,  # standard deviation of each, or of all
+        n: int = 100,
+        nfe: int = 8,
+        seed: int = 0,
+        posterior: str = "diffusion",
+        solver: str | None = None,
+    ) -> np.ndarray:  # (n, signals, nodes)
+        """Draw signals given sums, averages or other linear readings ``y = H x + noise``, in the signals' units."""
+        self._refuse_unfitted()
+        _refuse_uncountable(n=n)
+        return imputation.inferred(self, y, H, noise, n, nfe, seed, posterior, solver)
+
     def augment(
         self, signals, strength: float, n: int = 1, nfe: int = 4, seed: int = 0
     ) -> np.ndarray:  # (n, signals, nodes)
