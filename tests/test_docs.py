@@ -55,7 +55,6 @@ def trained(tmp_path_factory):
     about = {"asked": {"source": "examples/readings.csv", "graph": "examples/stations.csv", "fill": "linear"}}
     model.facts["data"]["made"] = about
     model.save(path / "run")
-    write_signals(path / "complete.csv", data.test[:12], data.graph.node_ids)
     other = load_dataset("sbm-c16")
     write_signals(path / "samples.npz", other.val[:200], other.graph.node_ids)
     return path
@@ -67,7 +66,6 @@ def folder(tmp_path, trained, monkeypatch):
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for name in ("readings.csv", "stations.csv"):
         shutil.copy(ROOT / "examples" / name, tmp_path)
-    shutil.copy(trained / "complete.csv", tmp_path)
     monkeypatch.chdir(tmp_path)
     make, real = grcd.GRCD.__init__, grcd.data.load_dataset
 

@@ -438,7 +438,7 @@ def test_controls_are_scored_beside_on_request(tiny):
     plain, beside = grcd.evaluate(x, tiny), grcd.evaluate(x, tiny, controls=True)
     assert plain.ammd == beside.ammd
     assert "controls" not in plain.to_dict()
-    fitted = controls(tiny)
+    fitted = controls(tiny, mixture=True)
     assert set(beside.controls) == set(fitted)
     for name, control in fitted.items():
         expected = grcd.evaluate(draw(control, tiny, 30, 0), tiny).ammd

@@ -364,3 +364,34 @@ def test_an_interrupt_leaves_nothing(files, run, monkeypatch, capsys):
     given = ["impute", folder / "run", "--observed", folder / "given.csv", "--out", folder / "f.npz", "-n", 3]
     assert run(*given, "--ensemble") == 130
     assert sorted(folder.rglob("*")) == before
+
+
+def test_a_node_without_a_column_is_a_gap_everywhere_and_gets_one(model, tiny, tmp_path, monkeypatch, capsys):
+    model.save(tmp_path / "run")
+    hours = pandas.date_range("2024-03-01", periods=3, freq="h")
+    names = list(model.graph.node_ids)
+    frame = pandas.DataFrame(tiny.test[:3, 1:], columns=names[1:])
+    frame.insert(0, "time", hours.strftime("%Y-%m-%d %H:%M"))
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    given = ["grcd", "impute", str(tmp_path / "run"), "--observed", str(tmp_path / "x.csv"), "-n", "9"]
+    monkeypatch.setattr(sys, "argv", [*given, "--out", str(tmp_path / "y.csv")])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert not stopped.value.code
+    found = pandas.read_csv(tmp_path / "y.csv")
+    assert list(found) == ["time", *names[1:], names[0]]
+    assert list(found["time"]) == list(frame["time"])  # as it was written
+    assert found[names[1:]].to_numpy() == pytest.approx(tiny.test[:3, 1:])
+    holes = np.where(np.arange(6) == 0, np.nan, tiny.test[:3])
+    assert found[names[0]].to_numpy() == pytest.approx(np.median(model.impute(holes, n=9)[:, :, 0], axis=0), rel=1e-5)
+
+
+def test_a_file_with_none_of_the_nodes_is_refused(model, tiny, tmp_path, monkeypatch, capsys):
+    model.save(tmp_path / "run")
+    pandas.DataFrame(tiny.test[:3], columns=list("abcdef")).to_csv(tmp_path / "x.csv", index=False)
+    given = ["grcd", "impute", str(tmp_path / "run"), "--observed", str(tmp_path / "x.csv")]
+    monkeypatch.setattr(sys, "argv", [*given, "--out", str(tmp_path / "y.csv")])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    assert "do not match the graph" in capsys.readouterr().err

@@ -136,6 +136,12 @@ def test_bands_are_quantiles_of_what_the_model_fills_in(material, tiny, trained)
     assert bands.quantiles == pytest.approx(np.quantile(drawn, LEVELS, axis=0, method="hazen"))
 
 
+def test_coverage_is_the_share_of_hidden_readings_within_their_bands(material):
+    levels = np.array([0.0, 1.0, 2.0, 3.0, 4.0])[:, None, None] * np.ones((5, 2, 2))
+    truth = np.array([[0.5, 2.0], [3.5, np.nan]])
+    assert replace(material.bands, truth=truth, quantiles=levels).covered() == (1 / 3, 1.0)
+
+
 @pytest.mark.parametrize(
     ("ammd", "floor", "control", "kind"),
     [(0.02, 0.019, 0.5, "good"), (0.0009, -0.001, 0.5, "good"), (0.04, 0.02, 0.05, "fair"), (0.06, 0.02, 0.05, "bad")],
@@ -213,6 +219,12 @@ def test_a_large_graph_is_drawn_in_little_space():
     assert len(svg) < 400_000
 
 
+def test_what_differs_by_little_looks_alike():
+    found = pictures.scale(np.array([9.99, 10.0, 10.01]), least=1.0)
+    assert found["vmax"] - found["vmin"] == pytest.approx(1.0)
+    assert (found["vmax"] + found["vmin"]) / 2 == pytest.approx(10.0)
+
+
 @pytest.mark.parametrize("values", [np.linspace(-3, 2, 99), np.linspace(10, 70, 99), np.linspace(-0.1, 5, 99)])
 def test_colours_meet_at_zero_only_where_readings_lie_about_it(values):
     found = pictures.scale(values)
@@ -280,7 +292,9 @@ def test_what_cannot_be_reported_is_refused_and_leaves_nothing(folder, tiny, qui
     assert "not a run folder" in refused(run("report", "nowhere", cwd=tmp_path))
     shutil.copytree(folder / "run", tmp_path / "moved")
     (tmp_path / "moved/report.html").unlink(missing_ok=True)
-    assert "tiny.npz" in refused(run("report", "moved", cwd=tmp_path))
+    moved = refused(run("report", "moved", cwd=tmp_path))
+    assert "tiny.npz" in moved
+    assert "--data FILE" in moved
     assert "n = 0" in refused(run("report", "run", "-n", 0, "--out", tmp_path / "none.html", cwd=folder))
     assert not (tmp_path / "moved/report.html").exists()
     assert not (tmp_path / "none.html").exists()

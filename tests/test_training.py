@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from grcd import training
 from grcd.backbone import DenoiserGNN
 from grcd.config import Config
 from grcd.process import ConjugateProcess
 from grcd.reference import ledoit_wolf, spectral
 from grcd.score import Epsilon, Residual
+from grcd.stopping import Plateau
 from grcd.training import State, Update, Validation, draws, train
 
 
@@ -293,3 +295,18 @@ def test_a_network_that_starts_at_zero_is_kept_until_it_is_beaten_and_given_time
 def test_training_that_runs_out_of_updates_says_so(tiny):
     outcome = Setting(tiny, max_updates=4, validate_every=4).train()
     assert outcome.summary["stopped"].startswith("max_updates reached")
+
+
+@pytest.mark.parametrize(
+    ("losses", "said"),
+    [
+        ([0.9, 0.8, 0.7], "max_updates reached, still improving"),
+        ([0.9, 0.7, 0.8], "max_updates reached"),
+        ([0.7, 0.8, 0.8, 0.8], "validation stopped improving"),
+    ],
+)
+def test_how_training_ended_is_said_as_it_was(losses, said):
+    plateau = Plateau(1.0, patience=3)
+    for update, loss in enumerate(losses, start=1):
+        plateau.observe(loss, update)
+    assert training._stopped(plateau, len(losses)) == said

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.csgraph as csgraph
+from matplotlib import colormaps
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
@@ -75,12 +76,19 @@ class Drawn:
         look = (
             {"s": 8, "linewidths": 0.0} if many else {"s": np.clip(2400 / len(self.place), 14, 55), "linewidths": 0.4}
         )
+        colours["cmap"] = colormaps[colours["cmap"]].with_extremes(bad="none")  # a gap is a ring
+        look |= {"plotnonfinite": True, "clip_on": False}
         return axis.scatter(*self.place.T, c=values, edgecolors=INK, zorder=2, rasterized=many, **look, **colours)
 
 
-def scale(values: np.ndarray) -> dict:
-    """Colours for readings: two that meet at zero where readings lie about it, else one range; without outliers."""
+def scale(values: np.ndarray, least: float = 0.0) -> dict:
+    """Colours for readings: two that meet at zero where readings lie about it, else one range; without outliers.
+
+    The range is at least ``least``: what differs by less should look alike.
+    """
     low, high = np.nanquantile(values, [0.01, 0.99])
+    more = max(0.0, least - (high - low)) / 2
+    low, high = low - more, high + more
     if low < 0 < high and min(-low, high) > 0.2 * max(-low, high):
         return {"cmap": "RdBu_r", "vmin": -max(-low, high), "vmax": max(-low, high)}
     return {"cmap": "viridis", "vmin": low, "vmax": high}

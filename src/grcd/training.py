@@ -202,8 +202,14 @@ class Outcome:
             "val": plateau.best_loss,
             "val_reference_alone": plateau.baseline,
             "seconds": round(state.seconds, 1),
-            "stopped": "validation stopped improving" if plateau.reached else "max_updates reached, still improving",
+            "stopped": _stopped(plateau, state.update),
         }
+
+
+def _stopped(plateau: Plateau, update: int) -> str:
+    if plateau.reached:
+        return "validation stopped improving"
+    return f"max_updates reached{', still improving' if plateau.best_update == update else ''}"
 
 
 def train(

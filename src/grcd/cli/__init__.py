@@ -66,7 +66,8 @@ def _say_warnings() -> None:
 
 
 def _interrupted() -> int:
-    print("\ngrcd: interrupted; a training run goes on with the same command", file=sys.stderr)
+    said = "interrupted; nothing is left half-written. A training or a benchmark goes on with the same command"
+    print(f"\ngrcd: {said}", file=sys.stderr)
     return 130
 
 

@@ -250,7 +250,7 @@ def impute(
     check_writable_ending(out)
     levels = parsing.shares(quantiles)
     model = load(run, device)
-    given = read_given(observed, model.graph, missing or [], common)
+    given = read_given(observed, model.graph, missing or [], common, absent=True)
     found = model.fillings(given.x, n, nfe, seed, posterior)
     draws = ((rows, drawn[:, :, given.order]) for rows, drawn in found)
     shape = (n, len(given.x), len(given.order))
@@ -358,6 +358,7 @@ def report(
     from ..data import load_dataset
     from ..data.matching import fitted
     from ..data.signals import read_signals
+    from ..errors import InputError
     from ..files import refuse_existing, whole
     from ..model import load
 
@@ -365,7 +366,11 @@ def report(
     model = load(run, device)
     refuse_existing(out, force or out == run / "report.html")
     found = found_again(model.facts, run) if data is None else {"source": data, **options}
-    dataset, signals = load_dataset(**found), None
+    try:
+        dataset, signals = load_dataset(**found), None
+    except InputError as error:
+        do = error.do if data else "if the data have moved, say where they are: --data FILE --graph FILE"
+        raise InputError(error.got, error.expected, do) from None
     if samples is not None:
         table = read_signals(samples)
         signals, _ = fitted(table.values, table.node_ids, dataset.graph, str(samples), common=options["common"])
@@ -414,7 +419,9 @@ def evaluate(
     print(scores)
     print("floor: training signals against the same split; unbiased estimates may come out just below zero")
     if controls:
-        print("control-...: Gaussians fitted to the training signals, no network; what a model has to beat")
+        print(
+            "control-...: Gaussians, and a mixture of them, fitted to the training signals; what a network has to beat"
+        )
     if distances:
         print(f"\n{laid_out(beyond)}")
         print("ratio: value over floor, where the floor is more than chance; ideal: what the same distribution scores")

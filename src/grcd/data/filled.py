@@ -64,8 +64,12 @@ class Filled:
         return pandas.DataFrame(columns)
 
     def csv(self, path: Path, median, quantiles, kept) -> None:
+        frame = self.frame(median, quantiles)
+        if self.times is not None and np.issubdtype(np.asarray(self.times).dtype, np.datetime64):
+            whole_minutes = (frame["time"].dt.floor("min") == frame["time"]).all()
+            frame["time"] = frame["time"].dt.strftime(f"%Y-%m-%d %H:%M{'' if whole_minutes else ':%S'}")
         with whole(path) as temporary:
-            self.frame(median, quantiles).to_csv(temporary, index=False)
+            frame.to_csv(temporary, index=False)
 
     def parquet(self, path: Path, median, quantiles, kept) -> None:
         if kept is None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from ..errors import InputWarning
+from ..errors import InputWarning, some
 from ..graph import Graph
 from ..normalizer import check_signals
 from .matching import fitted
-from .signals import read_signals
+from .signals import Table, read_signals
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +26,14 @@ class Given:
     order: list[int]  # where in the model's order these are
 
 
-def read_given(file: str | Path, graph: Graph, missing: Sequence[float] = (), common: bool = False) -> Given:
-    """``missing`` are values that mark a gap; ``common`` drops columns that the graph does not have."""
-    table = read_signals(file)
+def read_given(
+    file: str | Path, graph: Graph, missing: Sequence[float] = (), common: bool = False, absent: bool = False
+) -> Given:
+    """``missing`` are values that mark a gap; ``common`` drops columns that the graph does not have.
+
+    With ``absent`` a node without a column has a gap everywhere.
+    """
+    table = _with_gaps(read_signals(file), graph, str(file)) if absent else read_signals(file)
     values = np.array(table.values, np.float64)  # a copy: columns are put in order in place
     for marker in missing:
         values[values == marker] = np.nan
@@ -39,3 +44,14 @@ def read_given(file: str | Path, graph: Graph, missing: Sequence[float] = (), co
     names = [name for name in table.node_ids or graph.node_ids if name in place]
     x = check_signals(x, graph, str(file), least=1, gaps=True)
     return Given(x, table.times, names, [place[name] for name in names])
+
+
+def _with_gaps(table: Table, graph: Graph, where: str) -> Table:
+    """An empty column for each node that has none, if some have one."""
+    gone = [name for name in graph.node_ids if name not in (table.node_ids or graph.node_ids)]
+    if not gone or len(gone) == len(graph):
+        return table
+    empty = np.full((len(table.values), len(gone)), np.nan)
+    note = f"{where} has no column for {some(gone)}: all of their readings are gaps"
+    values, names = np.hstack([table.values, empty]), [*table.node_ids, *gone]
+    return replace(table, values=values, node_ids=names, notes=(*table.notes, note))

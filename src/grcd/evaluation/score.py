@@ -102,8 +102,8 @@ def evaluate(
     """Score signals in the data's units against a split; z-scored with training statistics, the floor beside.
 
     With ``observed_only`` entries that were missing in the data, filled or not, are left out on both sides; where the
-    data still have gaps there is no other way. With ``controls`` as many signals from each Gaussian control are scored
-    beside: what a covariance achieves without a network.
+    data still have gaps there is no other way. With ``controls`` as many signals from each control are scored beside:
+    what a covariance, or a few of them, achieve without a network. (The mixture takes a minute on METR-LA.)
     """
     if not isinstance(data, Dataset):
         raise InputError(
@@ -118,7 +118,9 @@ def evaluate(
         return ammd(data.normalizer.apply(x), held_out, data.graph, device, (None, seen))
 
     beside = (
-        {name: scored(draw(control, data, len(x), 0)) for name, control in fitted(data).items()} if controls else {}
+        {name: scored(draw(control, data, len(x), 0)) for name, control in fitted(data, mixture=True).items()}
+        if controls
+        else {}
     )
     return replace(scored(x), floor=floor(data, split, device, observed_only), controls=beside)
 

@@ -55,7 +55,8 @@ def node_moments(material: Material, drawn: Drawn) -> Figure:
     unit = f" ({material.data.unit})" if material.data.unit else ""
     for line, (name, moment) in zip(axes, (("mean", np.nanmean), ("standard deviation", np.nanstd)), strict=True):
         values = {side: moment(x, axis=0) for side, x in sides.items()}
-        colours = scale(np.concatenate(list(values.values())))
+        typical = np.nanmean(np.nanstd(sides["Held-out"], axis=0))
+        colours = scale(np.concatenate(list(values.values())), typical / 2)
         for axis, (side, value) in zip(line, values.items(), strict=True):
             dots = drawn.signal(axis, value, **colours)
             axis.set_title(f"{side}: {name}", loc="left", fontsize=11, color=INK)

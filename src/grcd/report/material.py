@@ -35,6 +35,14 @@ class Bands:
     truth: np.ndarray  # (signals, nodes)
     quantiles: np.ndarray  # (levels, signals, nodes)
 
+    def covered(self) -> tuple[float, float]:
+        """The share of hidden readings in the middle 50 % and 90 % of their draws."""
+        low, below, _, above, high = self.quantiles
+        there = ~np.isnan(self.truth)
+        inside = ((a <= self.truth) & (self.truth <= b) for a, b in ((below, above), (low, high)))
+        half, most = (float(share[there].mean()) if there.any() else np.nan for share in inside)
+        return half, most
+
 
 @dataclass(frozen=True)
 class Material:

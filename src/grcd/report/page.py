@@ -63,8 +63,8 @@ def verdict(material: Material) -> tuple[str, str]:
     if scores.ammd <= max(NEAR * scores.floor.ammd, CHANCE):
         return "good", "Generated signals are as near to held-out ones as training signals are."
     if scores.ammd < best.ammd:
-        return "fair", "Generated signals are nearer to held-out ones than any Gaussian without a network."
-    return "bad", f"{name}, a Gaussian without a network, is nearer to held-out signals: train longer, or take grcd."
+        return "fair", "Generated signals are nearer to held-out ones than those of any control without a network."
+    return "bad", f"{name}, which has no network, is nearer to held-out signals: train longer, or take that."
 
 
 def _summary(material: Material) -> str:
@@ -90,13 +90,14 @@ def _sections(material: Material) -> Iterator[Section]:
         "signals",
         "Signals on the graph",
         "Above, signals that were measured and that the model has never seen; below, signals it made up. They should "
-        "look alike as a kind: none of them is a copy, and none belongs to the one above it.",
+        "look alike as a kind: none of them is a copy, and none belongs to the one above it. A ring is a gap.",
         _figure("Held-out and generated signals", drawings.signals, material, drawn),
     )
     yield Section(
         "nodes",
         "Mean and spread of each node",
-        f"Left measured, right generated{f', in {unit}' if unit else ''}. The two columns should be equal.",
+        f"Left measured, right generated{f', in {unit}' if unit else ''}. The two columns should look alike; colours "
+        "span half a standard deviation at least.",
         _figure("Mean and standard deviation of each node", drawings.node_moments, material, drawn),
     )
     yield Section(
@@ -124,7 +125,7 @@ def _sections(material: Material) -> Iterator[Section]:
         "Scores",
         "aMMD averages three squared distances (variation along edges, mean graph frequency, correlation with the "
         "nodes' degrees); lower is better. The floor is what training signals score: there is no need to be below it. "
-        "Controls are Gaussians without a network.",
+        "Controls are Gaussians, and a mixture of them, without a network.",
         _scores(material) + _distances(material),
     )
     if material.curve:
@@ -141,7 +142,7 @@ def _sections(material: Material) -> Iterator[Section]:
             "Filled gaps",
             f"Readings of three nodes were hidden in {len(material.bands.truth)} test signals in a row, and filled "
             f"{DRAWS} times given all other nodes. Half of the dots should lie in the darker band, nine of ten in the "
-            "lighter one.",
+            "lighter one. Here it is {:.0%} and {:.0%}.".format(*material.bands.covered()),
             _figure("Filled gaps with bands", drawings.fillings, material, material.bands),
         )
     yield Section("provenance", "Where this comes from", "Enough to make it again.", _provenance(material))
@@ -190,7 +191,11 @@ def _provenance(material: Material) -> str:
         "by": material.command or "Python",
         "trained by": data.get("made", {}).get("command", "Python"),
         "data": f"{data['name']}, sha256 {data['hash']}",
-        "made": ", ".join(f"{key} {value}" for key, value in made.items() if value not in (None, [], {}, "")),
+        "made": ", ".join(
+            f"{key} {round(value, 4) if isinstance(value, float) else value}"
+            for key, value in made.items()
+            if value not in (None, [], {}, "")
+        ),
         "graph": f"{model.facts['graph']['nodes']} nodes, sha256 {model.facts['graph']['hash']}",
         "graph made": str(model.facts["graph"].get("origin", "")),
         "training": f"{result['updates']:,} updates in {result['seconds']:.0f} s; {result['stopped']}",
