@@ -394,4 +394,6 @@ def test_a_file_with_none_of_the_nodes_is_refused(model, tiny, tmp_path, monkeyp
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     assert stopped.value.code == 2
-    assert "do not match the graph" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "do not match the graph" in said
+    assert "--common" not in said  # it could not help

@@ -25,7 +25,7 @@ from .reference import ledoit_wolf, off_diagonal_energy, spectral
 
 KAPPA, LARGEST_SNR = 2.0, 7.2
 FEW = 500  # training signals below which covariance and network have little to learn from
-LAPTOP = {"width": 32, "lr": 5e-3, "max_updates": 6000}  # a network that two cores train in minutes
+LAPTOP = {"width": 32, "max_updates": 2000}  # a network that two cores train in minutes
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,13 @@ def fitted(values: np.ndarray, ids: Sequence[str] | None, graph: Graph, where: s
     """Columns in the order of a graph that is settled: every node has to be there; ``common`` drops other columns."""
     if ids is not None and common and set(graph.node_ids) <= set(ids):
         return _by_name(values, ids, graph, where, True)[::2]
-    return _by_name(values, ids, graph, where, False)[::2]
+    try:
+        return _by_name(values, ids, graph, where, False)[::2]
+    except InputError as error:
+        if ids is None or set(graph.node_ids) <= set(ids):
+            raise
+        do = "rename the columns, or add those that are missing (an empty one is a gap)"  # --common cannot help
+        raise InputError(error.got, error.expected, do) from None
 
 
 def _by_name(values: np.ndarray, ids: Sequence[str] | None, graph: Graph, where: str, common: bool) -> Match:
