@@ -9,7 +9,7 @@ from .data import Dataset, load_dataset
 from .data.writing import write_signals
 from .evaluation import Scores, ammd, controls, floor
 from .evaluation.controls import draw
-from .files import make_folder, whole
+from .files import make_folder
 from .model import GRCD
 from .progress import bar
 
@@ -41,9 +41,8 @@ def demo(out: str | Path = "demo", seed: int = 0) -> dict[str, Scores]:
     scores = _scored(data, samples, seed)
     _print_table(scores, models)
     _draw(out, data, models[OURS], best)
-    page = report.html(report.Material.of(models[OURS], data, best, out / "run", filled=True, command="grcd demo"))
-    with whole(out / "report.html") as temporary:
-        temporary.write_text(page)
+    shown = report.Material.of(models[OURS], data, best, out / "run", filled=True, command="grcd demo")
+    report.write(out / "report.html", shown)
     print(f"\nLeft in {out}/: run/ (the model), {PAPERS}/ (the paper's), samples.npz, signals.png, spectrum.png")
     print(f"Look at it: {out}/report.html opens in any browser")
     print(f"Next: grcd sample {out}/run -n 1000 --nfe 4 --out more.csv")

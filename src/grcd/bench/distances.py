@@ -15,14 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ..evaluation.distances import TITLES
+from ..evaluation.distances import IDEALS, TITLES
 from . import suites
 from .cells import measured
 from .measured import lacking
 from .tables import escaped, formatted
 
-IDEALS = {"tail_coverage": " (0.02)", "classifier_accuracy": " (0.5)", "memorisation": " (1)"}
-SHORT = {name: title + IDEALS.get(name, "") for name, title in TITLES.items()}
+SHORT = {name: f"{title} ({IDEALS[name]:g})" if IDEALS.get(name) else title for name, title in TITLES.items()}
 TESTS = {"p": "p", "p_floor": "p, floor"}
 Rows = dict[tuple[str, int | None], dict[str, list[float]]]  # by method and budget: values by metric, a seed each
 

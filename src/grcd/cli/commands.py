@@ -359,7 +359,7 @@ def report(
     from ..data.matching import fitted
     from ..data.signals import read_signals
     from ..errors import InputError
-    from ..files import refuse_existing, whole
+    from ..files import refuse_existing
     from ..model import load
 
     out = run / "report.html" if out is None else out
@@ -375,10 +375,8 @@ def report(
         table = read_signals(samples)
         signals, _ = fitted(table.values, table.node_ids, dataset.graph, str(samples), common=options["common"])
     material = pages.Material.of(model, dataset, signals, run, n, nfe, seed, filled, parsing.command())
-    page = pages.html(material)
-    with whole(out) as temporary:
-        temporary.write_text(page)
-    print(f"{out}: {len(page) / 1e6:.1f} MB. {pages.verdict(material)[1]}")
+    size = pages.write(out, material)
+    print(f"{out}: {size / 1e6:.1f} MB. {pages.verdict(material)[1]}")
 
 
 @app.command()

@@ -54,6 +54,7 @@ TITLES = {
     "classifier_accuracy": "classifier accuracy",
     "memorisation": "memorisation",
 }
+IDEALS = {name: ideal for name, (_, ideal) in METRICS.items()} | {"memorisation": 1.0}
 PARTS = 5  # that the floor's signals are dealt into
 
 
@@ -87,7 +88,9 @@ def distances(signals: np.ndarray, data: Dataset, split: str = "test", device: s
     for name, (metric, ideal) in ({"frozen_ammd": (frozen, 0.0)} | METRICS).items():
         spread = np.std([metric(*part, device=device) for part in parts], ddof=1) / PARTS**0.5
         found[name] = Distance(metric(x, y, device=device), metric(given, y, device=device), float(spread), ideal)
-    copying = Distance(metrics.memorisation(x, y, train, device), 0.0, 0.0, 1.0)  # training signals copy themselves
+    copying = Distance(
+        metrics.memorisation(x, y, train, device), 0.0, 0.0, IDEALS["memorisation"]
+    )  # training signals copy themselves
     return found | {"memorisation": copying}
 
 

@@ -4,6 +4,6 @@
 """
 
 from .material import Material
-from .page import html, verdict
+from .page import html, verdict, write
 
-__all__ = ["Material", "html", "verdict"]
+__all__ = ["Material", "html", "verdict", "write"]

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from importlib import resources
+from pathlib import Path
 
 from .. import provenance
 from ..evaluation.distances import TITLES
 from ..evaluation.statistics import STATISTICS
+from ..files import whole
 from ..pictures import Drawn
 from ..progress import bar
 from ..run import versions
@@ -54,6 +56,14 @@ def html(material: Material) -> str:
             "</body>\n</html>\n",
         ]
     )
+
+
+def write(path: str | Path, material: Material) -> int:
+    """Write the page, whole or not at all; returns its size in bytes."""
+    page = html(material).encode()
+    with whole(path) as temporary:
+        temporary.write_bytes(page)
+    return len(page)
 
 
 def verdict(material: Material) -> tuple[str, str]:
