@@ -62,7 +62,7 @@ def fillings(
             yield rows, np.broadcast_to(x[rows], (n, *x[rows].shape))
             done += len(rows)
         for rows in _split(np.flatnonzero(gaps), some_rows):
-            with devices.arithmetic(), torch.inference_mode():
+            with devices.arithmetic("high"), torch.inference_mode():  # the network's, as in training
                 z = torch.from_numpy(model.normalizer.apply(x, rows)).double().to(model.device)
                 drawn = fill(Observations(z), rows).transpose(0, 1)
             units = model.within(model.normalizer.undo(drawn.flatten(0, 1).cpu().numpy())).reshape(drawn.shape)
@@ -92,7 +92,7 @@ def inferred(
     y, H, r = _linear(y, H, noise, len(model.graph))
     moments, fill = model.normalizer, _filler(model, n, nfe, seed, posterior, solver)
     found = np.empty((n, len(y), H.shape[1]))
-    with devices.arithmetic(), torch.inference_mode(), bar("inferring", len(y)) as advance:
+    with devices.arithmetic("high"), torch.inference_mode(), bar("inferring", len(y)) as advance:
         on_device = [torch.from_numpy(part).to(model.device) for part in (y - H @ moments.mean, H * moments.std, r**2)]
         for rows in _split(np.arange(len(y)), max(1, ENTRIES[model.device.type] // (n * H.shape[1]))):
             drawn = fill(Observations(on_device[0][rows], *on_device[1:]), rows).transpose(0, 1)

@@ -30,7 +30,7 @@ class Cell:
     split: str = "test"  # what samples are compared with: choices are made on "val"
     mask: str | None = None  # gaps to fill (see evaluation.filling), in place of signals to generate
     distances: bool = False  # by the metrics of evaluation.distances, in place of aMMD
-    timed: bool = False  # how long sampling takes, in place of how good the samples are
+    timed: bool = False  # how long sampling or filling takes, in place of how good what comes out is
 
     @property
     def needs_network(self) -> bool:
@@ -39,9 +39,9 @@ class Cell:
     @property
     def holds(self) -> str:
         """What its file says."""
-        if self.mask is not None:
-            return "filling"
-        return "time" if self.timed else "distances" if self.distances else "scores"
+        if self.timed:
+            return "time"
+        return "filling" if self.mask is not None else "distances" if self.distances else "scores"
 
     def path(self, results: Path) -> Path:
         """Where its file is: the folder says the setting, the name the rest."""

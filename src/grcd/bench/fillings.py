@@ -23,7 +23,7 @@ COLUMNS = {
     "crps": "CRPS",
     "cover_50": "within 50 %",
     "cover_90": "within 90 %",
-    "seconds_per_1000": "s per 1,000",
+    "filling": "s per 1,000",
 }
 Blocks = dict[str, dict[str, dict[str, list[float]]]]  # mask, row, column: a value for each seed
 
@@ -34,12 +34,12 @@ def blocks(setting: str, seeds: Sequence[int], results: Path) -> Blocks:
         known = measured(cell, results)
         if known is not None:
             row = found.setdefault(cell.mask, {}).setdefault(row_name("impute", cell), {})
-            values = known["filling"] | {"seconds_per_1000": known["seconds_per_1000"]}
-            for column in COLUMNS:
-                row.setdefault(column, []).append(values[column])
-    if not found:
+            for column, value in known[cell.holds].items():
+                row.setdefault(column, []).append(value)
+    scored = {mask: {name: row for name, row in rows.items() if "crps" in row} for mask, rows in found.items()}
+    if not any(scored.values()):
         raise lacking("with filled gaps", "impute", [setting], seeds, results)
-    return found
+    return {mask: rows for mask, rows in scored.items() if rows}
 
 
 def table(settings: Sequence[str], seeds: Sequence[int], results: Path, kind: str) -> str:
@@ -52,7 +52,7 @@ def _lines(rows: dict[str, dict[str, list[float]]], bold: str) -> list[list[str]
     lines = []
     for row, values in rows.items():
         point = max(values["cover_90"]) <= min(values["cover_50"])  # both ends are the same reading
-        shown = ["-" if point and name.startswith("cover") else _shown(values[name]) for name in COLUMNS]
+        shown = ["-" if point and name.startswith("cover") else _shown(values.get(name, [])) for name in COLUMNS]
         crps = list(COLUMNS).index("crps")
         shown[crps] = bold.format(shown[crps]) if row == best else shown[crps]
         lines.append([row, *shown])
@@ -60,6 +60,8 @@ def _lines(rows: dict[str, dict[str, list[float]]], bold: str) -> list[list[str]
 
 
 def _shown(values: list[float]) -> str:
+    if not values:
+        return "-"
     spread = f" +- {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
     return f"{np.mean(values):.3f}{spread}"
 
@@ -93,7 +95,8 @@ def _csv(found: dict[str, Blocks]) -> str:
     for setting, masks in found.items():
         for mask, rows in masks.items():
             for row, values in rows.items():
-                for name, numbers in values.items():
+                for name in (column for column in COLUMNS if column in values):
+                    numbers = values[name]
                     spread = f"{np.std(numbers, ddof=1):.6f}" if len(numbers) > 1 else ""
                     writer.writerow([setting, mask, row, name, f"{np.mean(numbers):.6f}", spread, len(numbers)])
     return out.getvalue()

@@ -28,25 +28,28 @@ Key = tuple[str, str, int | None]  # setting, row, nfe
 def collected(suite: str, cells: Sequence[Cell], results: Path) -> dict[Key, Entry]:
     """What has been measured, by setting, row and budget."""
     found: dict[Key, dict] = {}
+    told: dict[Key, list[dict]] = {}
     for cell in (cell for cell in cells if not cell.timed):
         key = cell.setting, row_name(suite, cell), cell.nfe
         entry = found.setdefault(key, {"values": {}, "failed": 0, "ranked": cell.split == "test"})
         known = read(cell, results)
         if known is not None and not known.get("error"):
             entry["values"][cell.seed] = known["scores"]["ammd"]
-            entry["note"] = _note(known) if suite == "gad-native" and cell.needs_network else ""
+            told.setdefault(key, []).append(known)
         elif known is not None:
             entry["failed"] += 1
-    table = {key: Entry(**entry, paper=paper(suite, *key)) for key, entry in found.items()}
+    notes = {key: _note(known) for key, known in told.items() if suite == "gad-native" and key[2] is not None}
+    table = {key: Entry(**entry, paper=paper(suite, *key), note=notes.get(key, "")) for key, entry in found.items()}
     if not any(entry.values for entry in table.values()):
         raise InputError(f"no cells of {suite} in {results}", "measured ones", f"grcd bench run {suite}")
     return table | (_gains(cells, results) if suite == "snr" else {})
 
 
-def _note(known: dict) -> str:
-    outside = [f"{known['outside']:.1%} out of range"] if "outside" in known else []
-    seconds = [f"{known['seconds_per_1000']:.2f} s per 1,000"] if "seconds_per_1000" in known else []
-    return ", ".join(outside + seconds)
+def _note(seeds: list[dict]) -> str:
+    """Readings out of range, their mean over seeds, and seconds, the least: with nothing beside it, or least of it."""
+    outside, seconds = ([known[key] for known in seeds if key in known] for key in ("outside", "seconds_per_1000"))
+    said = [f"{np.mean(outside):.1%} out of range"] if outside else []
+    return ", ".join(said + ([f"{min(seconds):.2f} s per 1,000"] if seconds else []))
 
 
 def _gains(cells: Sequence[Cell], results: Path) -> dict[Key, Entry]:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..ensemble import quantiles as of_draws
 from ..errors import InputError
 from ..files import make_folder, whole
 from .signals import need_xarray
@@ -49,7 +50,7 @@ class Filled:
         for rows, drawn in fillings:
             median[rows] = np.median(drawn, axis=0)
             if self.levels:
-                quantiles[:, rows] = np.quantile(drawn, self.levels, axis=0)
+                quantiles[:, rows] = of_draws(drawn, self.levels)
             if kept is not None:
                 kept[:, rows] = drawn
         return median, quantiles

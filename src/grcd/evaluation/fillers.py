@@ -34,6 +34,7 @@ NEIGHBOURS = 5
 MOST = 2000  # training signals of the iterative imputer
 ROWS = 500  # signals at a time
 
+Fillings = Iterator[tuple[np.ndarray, np.ndarray]]  # rows, and their completions (n or 1, rows, nodes)
 Fill = Callable[[np.ndarray], np.ndarray]  # (signals, nodes) z-scored with NaN -> the same without
 
 
@@ -113,16 +114,20 @@ POINTS: dict[str, Callable[[Dataset], Fill]] = {
 FILLERS = (*POINTS, "fill-gaussian")
 
 
-def fillings(name: str, data: Dataset, x: np.ndarray, n: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows, and their completions (n or 1, rows, nodes), in the data's units."""
-    z, undo = data.normalizer.apply(x).astype(np.float64), data.normalizer.undo
+def filler(name: str, data: Dataset, n: int, seed: int) -> Callable[[np.ndarray], Fillings]:
+    """A fitted baseline, in the data's units."""
+    apply, undo = data.normalizer.apply, data.normalizer.undo
     if name in POINTS:
-        yield np.arange(len(x)), undo(POINTS[name](data)(z))[None]
-        return
-    gaussian = full(ledoit_wolf(data.normalizer.apply(data.train)))
-    for start in range(0, len(x), ROWS):
-        rows = np.arange(start, min(start + ROWS, len(x)))
-        given = posterior(gaussian, Observations(torch.from_numpy(z[rows])))
-        noise = Stream(seed, "fill gaussian").normal(rows, n * x.shape[1]).view(len(rows), n, -1)
-        drawn = given.draw(n, lambda purpose, shape, noise=noise: noise, torch.zeros(len(rows), n).double())
-        yield rows, undo(drawn.transpose(0, 1).numpy())
+        fill = POINTS[name](data)
+        return lambda x: iter([(np.arange(len(x)), undo(fill(apply(x).astype(np.float64)))[None])])
+    gaussian = full(ledoit_wolf(apply(data.train)))
+
+    def drawn(x: np.ndarray) -> Fillings:
+        z = torch.from_numpy(apply(x).astype(np.float64))
+        for start in range(0, len(x), ROWS):
+            rows = np.arange(start, min(start + ROWS, len(x)))
+            noise = Stream(seed, "fill gaussian").normal(rows, n * x.shape[1]).view(len(rows), n, -1)
+            given, first = posterior(gaussian, Observations(z[rows])), torch.zeros(len(rows), n).double()
+            yield rows, undo(given.draw(n, lambda purpose, shape, noise=noise: noise, first).transpose(0, 1).numpy())
+
+    return drawn

@@ -8,8 +8,8 @@ all readings.
 
     mae        mean |median - y|                          rmse    sqrt(mean (mean - y)^2)
     crps       E|x - y| - 1/2 E|x - x'|, over distinct pairs of draws: unbiased in their number. A point's is its mae
-    cover_50   share of readings between the quartiles of their draws; cover_90 between the 5 % and 95 % quantiles.
-               With n draws these are interpolated at levels (k - 1/2) / n, so that exchangeable draws cover as said
+    cover_50   share of readings between the quartiles of their draws; cover_90 between the 5 % and 95 % quantiles
+               (of an ensemble, see ``ensemble``: draws that are exchangeable with the readings cover as said)
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ..ensemble import quantiles
 from ..errors import unknown
 from ..streams import Stream
 
@@ -65,7 +66,7 @@ class Tally:
             "crps": np.abs(x - y).mean(axis=0) - pairs,
         }
         for name, levels in INTERVALS.items():
-            low, high = np.quantile(x, levels, axis=0, method="hazen")
+            low, high = quantiles(x, levels)
             found[name] = (low <= y) & (y <= high)
         for name, values in found.items():
             self.sums[name] += float(values.sum())

@@ -11,6 +11,7 @@ import numpy as np
 from ..data import Dataset
 from ..data.dataset import fingerprint
 from ..data.splits import evenly
+from ..ensemble import quantiles
 from ..errors import InputError
 from ..evaluation import Distance, Scores, distances, evaluate
 from ..evaluation.metrics import node_kolmogorov_smirnov
@@ -130,4 +131,4 @@ def _hidden(model: GRCD, data: Dataset, seed: int) -> Bands:
     given = truth.copy()
     given[:, nodes] = np.nan
     draws = model.impute(given, n=DRAWS, seed=seed)[:, :, nodes]
-    return Bands(nodes, first, truth[:, nodes], np.quantile(draws, LEVELS, axis=0, method="hazen"))
+    return Bands(nodes, first, truth[:, nodes], quantiles(draws, LEVELS))
