@@ -24,7 +24,6 @@ levels = st.floats(0.02, 40.0)
 law = settings(max_examples=25, deadline=None)
 X = 2 * mixtures.normal(6, NODES, seed=1)
 Q = torch.tensor([[0.0], [0.1], [0.5], [1.0], [2.0], [30.0]], dtype=torch.float64)
-H, Y = mixtures.normal(2, NODES, seed=2), mixtures.normal(6, 2, seed=3)
 FORCING = list(mixtures.normal(3, 6, NODES, seed=4))
 
 
@@ -71,7 +70,6 @@ def density(x, q=0.0):
 def test_with_one_component_everything_is_the_gaussians_about_its_mean(part, q, q1):
     m = DENSE.m[0]
     one = Mixture(torch.ones(1).double(), m[None], (part,))
-    noise = torch.tensor([0.3, 0.0]).double()
     close(one.log_prob(X, q), part.log_prob(X - m, q))
     close(one.score(X, q), part.score(X - m, q))
     close(one.eps(X, q), part.eps(X - m, q))
@@ -79,11 +77,6 @@ def test_with_one_component_everything_is_the_gaussians_about_its_mean(part, q, 
         close(one.draw(X, q, u), m + part.draw(X, q))
     close(one.propagate(X, q1, q), m + part.propagate(X - m, q1, q))
     close(one.carry(X, q1, q, FORCING, 3), m + part.carry(X - m, q1, q, FORCING))
-    found, expected = one.conditioned(H, Y, noise, q), part.conditioned(H, Y - m @ H.T, noise, q)
-    close(found.mean, m + expected.mean)
-    close(found.log_evidence, expected.log_evidence)
-    close(found.draw(X, torch.linspace(0, 0.99, 6).double()), m + expected.draw(X))
-    close(found.weights, np.ones((6, 1)))
 
 
 # -- density and score -------------------------------------------------------------------------------------------------
@@ -148,15 +141,12 @@ def test_a_level_for_every_signal_is_the_same_as_one_signal_at_a_time():
 @given(order=st.permutations(range(NODES)), q=levels)
 def test_listing_the_nodes_in_another_order_lists_the_results_in_that_order(order, q):
     there = Mixture(THREE.weights, THREE.means[:, order], tuple(type(p)(p.v, p.B[order]) for p in PARTS))
-    u, noise = torch.linspace(0, 0.99, 6).double(), torch.tensor([0.3, 0.0]).double()
+    u = torch.linspace(0, 0.99, 6).double()
     x = X[:, order]
     close(there.log_prob(x, q), THREE.log_prob(X, q))
     close(there.score(x, q), THREE.score(X, q)[:, order])
     close(there.draw(x, q, u), THREE.draw(X, q, u)[:, order])
     close(there.propagate(x, 0.3, q), THREE.propagate(X, 0.3, q)[:, order], rtol=1e-10)
-    here, there = THREE.conditioned(H, Y, noise), there.conditioned(H[:, order], Y, noise)
-    close(there.mean, here.mean[:, order], rtol=1e-10)
-    close(there.draw(x, u), here.draw(X, u)[:, order], rtol=1e-10)
 
 
 def test_another_device_gets_all_of_it():
@@ -188,11 +178,6 @@ def test_weights_that_add_up_to_less_than_one_by_rounding_leave_no_number_withou
     ten = Mixture(tenths, means, (PARTS[0],) * 10)
     close(
         ten.draw(torch.zeros(1, NODES).double(), 0.0, torch.tensor([BELOW_ONE], dtype=torch.float64)),
-        np.full((1, NODES), 9.0),
-    )
-    nothing = ten.conditioned(torch.zeros(1, NODES).double(), torch.zeros(1, 1).double(), torch.ones(1).double())
-    close(
-        nothing.draw(torch.zeros(1, NODES).double(), torch.tensor([BELOW_ONE], dtype=torch.float64)),
         np.full((1, NODES), 9.0),
     )
 
@@ -258,71 +243,6 @@ def test_on_one_node_the_flow_keeps_the_distribution_function(q0, q1):
 
     x = LINE.draw(mixtures.normal(40, 1), q0, torch.linspace(0, 0.99, 40).double())
     close(distribution(LINE.propagate(x, q1, q0, 400), q1), distribution(x, q0), rtol=0, atol=1e-8)
-
-
-# -- conditioning ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("q", [0.0, 0.6])
-@pytest.mark.parametrize("noise", [(0.2, 1.0), (0.0, 0.5), (0.0, 0.0)])
-def test_conditioning_is_that_of_every_component_weighted_by_its_evidence(noise, q):
-    found = THREE.conditioned(H, Y, torch.tensor(noise, dtype=torch.float64), q)
-    A, y, R = H.numpy(), Y.numpy(), np.diag(noise)
-    terms, means = [], []
-    for (w, m, C), part in zip(each(q), found.parts, strict=True):
-        joint = A @ C @ A.T + R
-        gain = C @ A.T @ np.linalg.inv(joint)
-        terms.append(w * multivariate_normal(A @ m, joint).pdf(y))
-        means.append(m + (y - A @ m) @ gain.T)
-        close(part.mean, means[-1], rtol=1e-10)
-        close(part.covariance, C - gain @ A @ C, rtol=1e-10)
-    terms = np.array(terms).T
-    share = terms / terms.sum(1, keepdims=True)
-    close(found.log_evidence, np.log(terms.sum(1)), rtol=1e-10)
-    close(found.weights, share, rtol=1e-10)
-    close(found.mean, np.einsum("bk,kbn->bn", share, np.array(means)), rtol=1e-10)
-
-
-def test_the_evidence_of_a_whole_signal_is_its_density_and_its_components_are_as_responsible():
-    found = THREE.conditioned(torch.eye(NODES).double(), X, torch.zeros(NODES).double(), 0.4)
-    close(found.log_evidence, THREE.log_prob(X, 0.4), rtol=1e-10)
-    close(found.weights, THREE.responsible(X, 0.4), rtol=1e-10)
-    close(found.mean, X, rtol=1e-10)
-    noisy = THREE.conditioned(torch.eye(NODES).double(), X, torch.full((NODES,), 0.25).double())
-    close(noisy.log_evidence, THREE.log_prob(X, 0.5), rtol=1e-10)  # noise of a level is that level
-    close(X + 0.25 * THREE.score(X, 0.5), noisy.mean, rtol=1e-10)  # and Tweedie's formula the posterior mean
-
-
-def test_observations_that_say_nothing_leave_the_mixture_as_it_was():
-    found = THREE.conditioned(torch.zeros(1, NODES).double(), Y[:, :1], torch.full((1,), 4.0).double())
-    close(found.weights, DENSE.w.expand(6, 3))
-    close(found.mean, (DENSE.w @ DENSE.m).expand(6, NODES))
-    close(found.log_evidence, norm.logpdf(Y[:, 0], scale=2.0))
-    u = torch.linspace(0, 0.99, 6).double()
-    close(found.draw(X, u), THREE.draw(X, 0.0, u))
-
-
-def test_a_draw_given_observations_is_one_of_the_component_that_its_uniform_number_chooses():
-    noise, one = torch.tensor([0.0, 0.5]).double(), Y[:1].expand(NODES + 1, 2)
-    found = THREE.conditioned(H, one, noise)
-    kicks = torch.cat([torch.zeros(1, NODES), torch.eye(NODES)]).double()
-    edges = [0.0, *found.weights[0].cumsum(0).tolist()]
-    for k in range(3):
-        for u in (edges[k], math.nextafter(edges[k + 1], 0)):
-            drawn = found.draw(kicks, torch.full((NODES + 1,), u, dtype=torch.float64))
-            close(drawn[0], found.parts[k].mean[0])
-            root = drawn[1:] - drawn[0]
-            close(root.T @ root, found.parts[k].covariance)
-            close((drawn @ H.T)[:, 0], one[:, 0], atol=1e-9)  # observed without noise
-
-
-def test_every_signal_chooses_by_its_own_probabilities():
-    found = THREE.conditioned(H, Y, torch.tensor([0.1, 0.1]).double())
-    u = torch.full((6,), 0.5).double()
-    chosen = [int((found.weights[b].cumsum(0) <= 0.5).sum()) for b in range(6)]
-    assert len(set(chosen)) > 1
-    drawn = found.draw(torch.zeros(6, NODES).double(), u)
-    close(drawn, torch.stack([found.parts[k].mean[b] for b, k in enumerate(chosen)]))
 
 
 # -- fitting -----------------------------------------------------------------------------------------------------------

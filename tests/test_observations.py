@@ -4,7 +4,7 @@ import mixtures
 import numpy as np
 import pytest
 import torch
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 
 import grcd
 from grcd import solvers
@@ -71,8 +71,9 @@ def test_the_posterior_is_its_formula_signal_by_signal(reference, seen):
         close(found.means[b], means)
         close(found.log_evidence[b], evidence)
         close(found.mean[b], weights @ means)
-        spread = np.einsum("kii->ki", covariances) + (means - weights @ means) ** 2
-        close(found.variance()[b], weights @ spread, atol=1e-8)
+        off = means - weights @ means
+        left = covariances + off[:, :, None] * off[:, None, :]
+        close(found.covariance()[b], np.einsum("k,kij->ij", weights, left), atol=1e-8)
 
 
 @cases
@@ -99,12 +100,48 @@ def test_draws_have_the_mean_and_covariance_of_the_component_that_is_chosen(refe
             close(root.T @ root, covariances[k], atol=1e-8)
 
 
-def test_a_mixture_agrees_with_its_own_conditioning_where_all_signals_are_observed_alike():
-    noise = torch.tensor([0.3, 0.1, 0.2]).double()
-    found, expected = posterior(THREE, Observations(X @ H.T, H, noise)), THREE.conditioned(H, X @ H.T, noise)
-    close(found.weights, expected.weights)
-    close(found.mean, expected.mean)
-    close(found.log_evidence, expected.log_evidence)
+def test_the_evidence_of_a_whole_signal_is_its_density_and_its_components_are_as_responsible():
+    found = posterior(THREE, Observations(X))
+    close(found.log_evidence, THREE.log_prob(X))
+    close(found.weights, THREE.responsible(X))
+    close(found.mean, X)
+    close(found.covariance(), np.zeros((BATCH, NODES, NODES)))
+    noisy = posterior(THREE, Observations(X, noise=torch.full((NODES,), 0.25).double()))
+    close(noisy.log_evidence, THREE.log_prob(X, 0.5))  # noise of a level is that level
+    close(noisy.mean, X + 0.25 * THREE.score(X, 0.5))  # and Tweedie's formula the posterior mean
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        Observations(torch.full((BATCH, NODES), torch.nan).double()),
+        Observations(X[:, :1], torch.zeros(1, NODES).double(), torch.full((1,), 4.0).double()),
+    ],
+    ids=["no readings", "readings of nothing"],
+)
+def test_observations_that_say_nothing_leave_the_mixture_as_it_was(seen):
+    found = posterior(THREE, seen)
+    close(found.weights, DENSE.w.expand(BATCH, 3))
+    close(found.mean, (DENSE.w @ DENSE.m).expand(BATCH, NODES))
+    close(found.covariance(), THREE.covariance().expand(BATCH, NODES, NODES))
+    expected = 0.0 if seen.H is None else norm.logpdf(X[:, 0], scale=2.0)
+    close(found.log_evidence, np.broadcast_to(expected, BATCH))
+    noise, u = mixtures.normal(BATCH, NODES, seed=7), torch.linspace(0, 0.99, BATCH).double()
+    normal = {"prior": noise[:, None], "error": torch.zeros(BATCH, 1, seen.y.shape[1]).double()}
+    close(
+        found.draw(1, lambda purpose, shape: normal[purpose].view(shape), u[:, None])[:, 0], THREE.draw(noise, 0.0, u)
+    )
+
+
+@pytest.mark.parametrize("v", [np.ones(NODES), np.array([1e3, 1.0, 0.1, 1e-3, 1e-6])], ids=["even", "uneven"])
+def test_what_was_observed_without_noise_is_drawn_as_it_was(v):
+    B = np.linalg.qr(mixtures.normal(NODES, NODES, seed=5).numpy())[0]
+    gaussian = full((B * v) @ B.T)
+    for A in (torch.eye(NODES).double(), torch.from_numpy(B[:, :1].T.copy())):  # every node; the leading mode alone
+        y = gaussian.draw(X) @ A.T
+        given = posterior(gaussian, Observations(y, A))
+        drawn = given.draw(1, lambda _, shape: mixtures.normal(*shape, seed=6), torch.zeros(BATCH, 1).double())
+        close(drawn[:, 0] @ A.T, y, rtol=1e-9, atol=1e-9 * np.sqrt(v.max()))
 
 
 @pytest.mark.parametrize("q", [0.04, 0.5, 2.0, 30.0])

@@ -46,8 +46,6 @@ COVARIANCE = ROOT @ ROOT.T / NODES
 
 
 SIGNAL = RNG.standard_normal(NODES)
-H = torch.from_numpy(RNG.standard_normal((3, NODES)))  # linear observations: three at once
-Y = torch.from_numpy(RNG.standard_normal((4, 3)))
 FORCING = [torch.from_numpy(c) for c in RNG.standard_normal((3, 4, NODES))]
 
 
@@ -250,41 +248,6 @@ class Contract:
         x, noise = gappy_signals(0.4)
         for k in range(len(x)):
             close(gaussian.completed(x[[k]], noise[[k]]), gaussian.completed(x, noise)[[k]])
-
-    @pytest.mark.parametrize("q", [0.0, 0.5])
-    @pytest.mark.parametrize("noise", [(0.1, 2.0, 0.5), (0.0, 2.0, 0.0), (0.0, 0.0, 0.0)])
-    def test_conditioning_is_that_of_the_joint_gaussian(self, case, q, noise):
-        gaussian, sigma = case
-        sigma, A, y = sigma + q**2 * np.eye(NODES), H.numpy(), Y.numpy()
-        joint = A @ sigma @ A.T + np.diag(noise)
-        gain = np.linalg.solve(joint, A @ sigma).T
-        found = gaussian.conditioned(H, Y, torch.tensor(noise, dtype=torch.float64), q)
-        close(found.mean, y @ gain.T)
-        close(found.covariance, sigma - gain @ A @ sigma)
-        close(found.log_evidence, multivariate_normal(np.zeros(3), joint).logpdf(y))
-
-    @pytest.mark.parametrize("noise", [(0.1, 2.0, 0.5), (0.0, 2.0, 0.0)])
-    def test_draws_given_observations_have_the_covariance_that_is_left(self, case, noise):
-        """The affine map itself: no noise gives the mean, noise enters by a root of the covariance."""
-        gaussian, _ = case
-        found = gaussian.conditioned(H, Y[:1].expand(NODES + 1, 3), torch.tensor(noise, dtype=torch.float64))
-        drawn = found.draw(torch.cat([torch.zeros(1, NODES), torch.eye(NODES)]).double())
-        close(drawn[0], found.mean[0])
-        root = drawn[1:] - drawn[0]
-        close(root.T @ root, found.covariance)
-
-    def test_what_is_observed_without_noise_comes_back_in_every_draw(self, case):
-        gaussian, _ = case
-        rows = torch.tensor([1, 4, 6])
-        pick = torch.eye(NODES, dtype=torch.float64)[rows]
-        for A, noise in ((H, (0.0, 0.0, 0.0)), (H, (0.0, 1.0, 0.0)), (pick, (0.0, 0.0, 0.0))):
-            exact = [k for k in range(3) if noise[k] == 0]
-            drawn = gaussian.conditioned(A, Y, torch.tensor(noise, dtype=torch.float64)).draw(NOISE)
-            close((drawn @ A.T)[:, exact], Y[:, exact], rtol=0, atol=1e-9)
-        everything = gaussian.conditioned(torch.eye(NODES).double(), NOISE, torch.zeros(NODES).double())
-        close(everything.mean, NOISE)
-        close(everything.covariance, np.zeros((NODES, NODES)))
-        close(everything.log_evidence, gaussian.log_prob(NOISE))
 
     @law
     @given(q=levels, snr=st.floats(1e-4, 100))
@@ -533,13 +496,3 @@ def test_as_noise_grows_every_reference_becomes_the_gmrf_in_graph_coordinates():
     for member in members:
         marginal = process.to_graph(process.to_graph(member.covariance(1e8), 1e8).T, 1e8)
         close(marginal, field.covariance())
-
-
-@pytest.mark.parametrize("v", [np.ones(NODES), np.array([1e3, 1.0, 0.5, 0.1, 1e-3, 1e-5, 1e-6])])
-def test_what_was_observed_without_noise_is_drawn_as_it_was(v):
-    B = np.linalg.qr(RNG.standard_normal((NODES, NODES)))[0]
-    gaussian, noise = reference.full((B * v) @ B.T), NOISE
-    for H in (np.eye(NODES), B[:, :1].T.copy()):  # every node; the leading mode alone
-        y = NOISE.numpy() @ H.T
-        found = gaussian.conditioned(*(torch.from_numpy(a) for a in (H, y, np.zeros(len(H)))))
-        close(found.draw(noise) @ H.T, y, rtol=1e-9, atol=1e-9 * np.sqrt(v.max()))

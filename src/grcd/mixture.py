@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -45,7 +45,7 @@ from torch import Tensor
 
 from .data.splits import evenly
 from .progress import bar
-from .reference import EPS_REF, Conditioned, Gaussian, LowRank
+from .reference import EPS_REF, Gaussian, LowRank
 
 COMPONENTS = (2, 3, 4, 6, 8)  # tried in this order, after one
 LARGE, RANK = 512, 256  # nodes; principal coordinates where there are more
@@ -153,32 +153,6 @@ class Mixture:
             k3 = slope(x + h / 2 * k2, b)
             x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(x + h * k3, c))
         return x
-
-    def conditioned(self, H: Tensor, y: Tensor, noise: Tensor, q=0.0) -> ConditionedMixture:
-        """Given ``y = H x + noise``: each component's posterior, and how probable the observations make it."""
-        given = zip(self.means, self.parts, strict=True)
-        parts = [(mean, part.conditioned(H, y - H @ mean, noise, q)) for mean, part in given]
-        joint = torch.stack([part.log_evidence for _, part in parts], -1) + self.weights.log()
-        shifted = tuple(replace(part, mean=mean + part.mean) for mean, part in parts)
-        return ConditionedMixture(joint.softmax(-1), shifted, joint.logsumexp(-1))
-
-
-@dataclass(frozen=True)
-class ConditionedMixture:
-    """What observations leave of a mixture: probabilities of the components for each signal, and their posteriors."""
-
-    weights: Tensor  # (batch, components)
-    parts: tuple[Conditioned, ...]
-    log_evidence: Tensor  # (batch,)
-
-    @property
-    def mean(self) -> Tensor:  # (batch, nodes)
-        return sum(self.weights[:, k, None] * part.mean for k, part in enumerate(self.parts))
-
-    def draw(self, noise: Tensor, u: Tensor) -> Tensor:  # (batch, nodes), (batch,)
-        chosen = (self.weights.cumsum(-1) <= u[:, None]).sum(-1).clamp(max=len(self.parts) - 1)
-        drawn = torch.stack([part.draw(noise) for part in self.parts])
-        return drawn[chosen, torch.arange(len(noise), device=noise.device)]
 
 
 # -- fitting -----------------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class Modulation(nn.Module):
 
     def forward(self, h: Tensor, tau: Tensor) -> Tensor:  # (batch, nodes, width), (1 or batch, time_dim)
         scale, shift = self.time(tau)[:, None, :].chunk(2, dim=-1)
-        return F.layer_norm(h, h.shape[-1:]) * (1 + self.gain + scale) + self.bias + shift
+        return torch.addcmul(self.bias + shift, F.layer_norm(h, h.shape[-1:]), 1 + self.gain + scale)  # in one pass
 
 
 class NodeBlock(nn.Module):
@@ -52,7 +52,7 @@ class NodeBlock(nn.Module):
 
     def forward(self, h: Tensor, tau: Tensor, S: Tensor) -> Tensor:
         u = self.modulation(h, tau)
-        return h + self.outer(F.silu(self.inner(u) + self.A @ u + (S @ u) * self.c))
+        return h + self.outer(F.silu(torch.addcmul(self.inner(u) + self.A @ u, S @ u, self.c)))
 
 
 class NodeNet(nn.Module):

@@ -69,14 +69,11 @@ class Observations:
         count = self.seen.sum(1).double() * math.log(2 * math.pi)
         return mean + u @ across, -((u * off).sum(-1) + (size + count)[:, None]) / 2
 
-    def spread(self, reference: Gaussian, gain: Tensor) -> Tensor:  # (batch, nodes)
-        """The variances that are left: the diagonal of ``C'``."""
+    def left(self, reference: Gaussian, gain: Tensor) -> Tensor:  # (batch, nodes, nodes)
+        """The covariance that is left, ``C'``."""
         across, S = self.through(reference, gain)
-        found = []
-        for seen in self.seen.split(max(1, (1 << 22) // across.numel())):
-            given = torch.where(seen[:, None], across.T, 0.0)  # (rows, nodes, m)
-            found.append((solve(S, seen, given)[0] * given).sum(-1))
-        return (reference.filtered(_eye(reference), gain).diagonal() - torch.cat(found)).clamp(min=0.0)
+        given = torch.where(self.seen[:, None], across.T, 0.0)  # (batch, nodes, m)
+        return reference.filtered(_eye(reference), gain) - solve(S, self.seen, given)[0] @ given.mT
 
 
 @dataclass(frozen=True)
@@ -93,11 +90,12 @@ class Posterior:
     def mean(self) -> Tensor:  # (batch, nodes)
         return (self.weights[..., None] * self.means).sum(1)
 
-    def variance(self) -> Tensor:  # (batch, nodes)
+    def covariance(self) -> Tensor:  # (batch, nodes, nodes)
         """Within the components, and between them."""
-        within = torch.stack([self.observations.spread(part, part.v) for part in self.reference.parts], 1)
-        between = (self.means - self.mean[:, None]).square()
-        return (self.weights[..., None] * (within + between)).sum(1)
+        off = self.means - self.mean[:, None]
+        within = [self.observations.left(part, part.v) for part in self.reference.parts]
+        between = torch.einsum("bk,bki,bkj->bij", self.weights, off, off)
+        return between + sum(w[:, None, None] * left for w, left in zip(self.weights.T, within, strict=True))
 
     def draw(self, n: int, noise: Noise, u: Tensor) -> Tensor:  # (batch, n) uniform -> (batch, n, nodes)
         """``n`` signals for each one observed."""

@@ -160,19 +160,6 @@ class Gaussian:
         """Turn standard normal ``noise`` (batch, nodes) into draws of the marginal at level ``q``."""
         return self.filtered(noise, torch.sqrt(self.variance(q)))
 
-    def conditioned(self, H: Tensor, y: Tensor, noise: Tensor, q=0.0) -> Conditioned:
-        """Given ``y = H x + noise``, (batch, m) and (m, nodes), with independent noise of these variances (m,).
-
-        ``noise`` zero is allowed where the rows of ``H`` are independent.
-        """
-        across = self.filtered(H, self.variance(q))  # H Sigma
-        root = torch.linalg.cholesky(across @ H.T + torch.diag(noise))
-        half = torch.linalg.solve_triangular(root, across, upper=False)  # (m, nodes)
-        white = torch.linalg.solve_triangular(root, y.T, upper=False).T  # (batch, m)
-        size = 2 * root.diagonal().log().sum() + len(H) * math.log(2 * math.pi)
-        evidence = -(white.square().sum(-1) + size) / 2
-        return Conditioned(white @ half, self.covariance(q) - half.T @ half, evidence, float(self.variance(q).max()))
-
     def completed(self, x: Tensor, noise: Tensor) -> Tensor:  # (batch, nodes) each
         """Missing entries (NaN) drawn given the observed ones of their row, from standard normal ``noise``."""
         x, missing, drawn = x.double(), x.isnan(), self.draw(noise)
@@ -226,22 +213,6 @@ class LowRank(Gaussian):
     def _energy(self, x: Tensor, variance: Tensor, z: Tensor) -> Tensor:
         left = (x - self.nodes(z)).square().sum(-1)  # not |x|^2 - |z|^2, which cancels
         return (z.square() / variance[..., :-1]).sum(-1) + left / variance[..., -1]
-
-
-@dataclass(frozen=True)
-class Conditioned:
-    """What observations leave of a Gaussian: a mean for each signal, the covariance they share, the log-evidence."""
-
-    mean: Tensor  # (batch, nodes)
-    covariance: Tensor  # (nodes, nodes)
-    log_evidence: Tensor  # (batch,)
-    scale: float  # the largest variance before anything was observed
-
-    def draw(self, noise: Tensor) -> Tensor:  # (batch, nodes)
-        """Directions that were observed without noise have no variance left but rounding, whose root is not small."""
-        v, B = torch.linalg.eigh(self.covariance)
-        v = torch.where(v > 1e-12 * self.scale, v, 0.0)
-        return self.mean + ((noise @ B) * v.sqrt()) @ B.T
 
 
 def ledoit_wolf(signals: np.ndarray, eps_ref: float = EPS_REF) -> np.ndarray:
