@@ -6,13 +6,12 @@ and the budget at which a target is reached.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
+from .layout import comma_separated, escaped, formatted, joined, latex, markdown
 from .measured import Cost, costs
-from .tables import escaped, formatted, paper
+from .tables import paper
 
 TARGETS = (0.2, 0.1, 0.06)
 
@@ -46,15 +45,11 @@ def _markdown(found: dict[str, dict[str, list[Cost]]]) -> str:
         mark = "**" if best else ""
         return f"{mark}{cost.seconds:.4f}{mark} (NFE {cost.nfe}, network {cost.network / cost.seconds:.0%})"
 
-    parts = []
-    for setting, points in found.items():
-        head = ["method", *(f"aMMD <= {target:g}" for target in TARGETS)]
-        lines = [head, ["---"] * len(head), *_rows(points, show)]
-        parts.append(f"### {setting}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines))
+    head = ["method", *(f"aMMD <= {target:g}" for target in TARGETS)]
     legend = (
         "Seconds per 1,000 signals at the cheapest budget that reaches the target, and the network's share of them."
     )
-    return f"{legend}\n\n" + "\n\n".join(parts) + "\n"
+    return joined((markdown(setting, [head, *_rows(points, show)]) for setting, points in found.items()), legend)
 
 
 def _latex(found: dict[str, dict[str, list[Cost]]]) -> str:
@@ -64,23 +59,19 @@ def _latex(found: dict[str, dict[str, list[Cost]]]) -> str:
         number = rf"\mathbf{{{cost.seconds:.4f}}}" if best else f"{cost.seconds:.4f}"
         return rf"${number}$ (NFE {cost.nfe})"
 
-    parts = []
-    for setting, points in found.items():
-        head = " & ".join(["method", *(rf"aMMD $\le {target:g}$" for target in TARGETS)]) + r" \\ \hline"
-        body = [" & ".join([escaped(row[0]), *row[1:]]) + r" \\" for row in _rows(points, show)]
-        begin = rf"\begin{{tabular}}{{l{'c' * len(TARGETS)}}}"
-        parts.append("\n".join([f"% {setting}", begin, head, *body, r"\end{tabular}"]))
-    return "\n\n".join(parts) + "\n"
+    head = ["method", *(rf"aMMD $\le {target:g}$" for target in TARGETS)]
+    rows = {
+        setting: [[escaped(name), *each] for name, *each in _rows(points, show)] for setting, points in found.items()
+    }
+    return joined(latex(setting, [head, *lines]) for setting, lines in rows.items())
 
 
 def _csv(found: dict[str, dict[str, list[Cost]]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["setting", "method", "nfe", "mean", "sd", "seeds", "paper"])
+    lines = [["setting", "method", "nfe", "mean", "sd", "seeds", "paper"]]
     for setting, points in found.items():
         for method, target in ((method, target) for method in points for target in TARGETS):
             cost, row = cheapest(points[method], target), f"{method} to {target:g}"
             if cost is not None:
                 printed = paper("cost", setting, row, cost.nfe)
-                writer.writerow([setting, row, cost.nfe, f"{cost.seconds:.6f}", "", 1, printed[0] if printed else ""])
-    return out.getvalue()
+                lines.append([setting, row, cost.nfe, f"{cost.seconds:.6f}", "", 1, printed[0] if printed else ""])
+    return comma_separated(lines)

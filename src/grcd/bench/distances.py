@@ -8,18 +8,14 @@ head names where it is not zero.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
-
-import numpy as np
 
 from ..evaluation.distances import IDEALS, TITLES
 from . import suites
 from .cells import measured
+from .layout import comma_separated, escaped, formatted, joined, latex, long, markdown, shown
 from .measured import lacking
-from .tables import escaped, formatted
 
 SHORT = {name: f"{title} ({IDEALS[name]:g})" if IDEALS.get(name) else title for name, title in TITLES.items()}
 TESTS = {"p": "p", "p_floor": "p, floor"}
@@ -57,48 +53,27 @@ def _lines(found: Rows) -> list[list[str]]:
     for (method, nfe), values in found.items():
         name = method if nfe is None else f"{method}, NFE {nfe}"
         least = [f"{min(values[test]):.3f}" if test in values else "-" for test in TESTS]
-        lines.append([name, *(_shown(values.get(metric, [])) for metric in SHORT), *least])
+        lines.append([name, *(shown(values.get(metric, [])) for metric in SHORT), *least])
     return lines
 
 
-def _shown(values: list[float]) -> str:
-    if not values:
-        return "-"
-    spread = f" +- {np.std(values, ddof=1):.4f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.4f}{spread}"
-
-
 def _markdown(found: dict[str, Rows]) -> str:
-    parts = []
-    for setting, each in found.items():
-        head, *lines = _lines(each)
-        laid_out = [head, ["---"] * len(head), *lines]
-        parts.append(f"### {setting}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in laid_out))
-    legend = "Generated against test signals, mean +- sd over seeds; in parentheses what is right, if that is not 0."
-    tests = (
-        "p: permutation test against test signals; p, floor: whether they are further from them than training signals"
+    legend = (
+        "Generated against test signals, mean +- sd over seeds; in parentheses what is right, if that is not 0. p:"
+        " permutation test against test signals; p, floor: whether they are further from them than training signals;"
+        " the least over seeds."
     )
-    return f"{legend} {tests}; the least over seeds.\n\n" + "\n\n".join(parts) + "\n"
+    return joined((markdown(setting, _lines(each)) for setting, each in found.items()), legend)
 
 
 def _latex(found: dict[str, Rows]) -> str:
-    parts = []
-    for setting, each in found.items():
-        head, *lines = ([escaped(text).replace("+-", r"$\pm$") for text in line] for line in _lines(each))
-        body = [" & ".join(line) + r" \\" for line in lines]
-        begin = rf"\begin{{tabular}}{{l{'c' * (len(head) - 1)}}}"
-        parts.append("\n".join([f"% {setting}", begin, " & ".join(head) + r" \\ \hline", *body, r"\end{tabular}"]))
-    return "\n\n".join(parts) + "\n"
+    return joined(latex(setting, [[*map(escaped, line)] for line in _lines(each)]) for setting, each in found.items())
 
 
 def _csv(found: dict[str, Rows]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["setting", "method", "nfe", "metric", "mean", "sd", "seeds"])
+    lines = [["setting", "method", "nfe", "metric", "mean", "sd", "seeds"]]
     for setting, each in found.items():
         for (method, nfe), values in each.items():
-            for metric, numbers in values.items():
-                spread = f"{np.std(numbers, ddof=1):.6f}" if len(numbers) > 1 else ""
-                place = [setting, method, "" if nfe is None else nfe, metric]
-                writer.writerow([*place, f"{np.mean(numbers):.6f}", spread, len(numbers)])
-    return out.getvalue()
+            place = [setting, method, "" if nfe is None else nfe]
+            lines += [[*place, metric, *long(numbers)] for metric, numbers in values.items()]
+    return comma_separated(lines)

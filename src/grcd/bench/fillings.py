@@ -1,21 +1,21 @@
 """The table of filled gaps: a block for each kind of gap, a row for each way to fill them, mean and sd over seeds.
 
-CRPS of a point is its MAE, and a point covers nothing. The lowest CRPS of a block is bold.
+CRPS of a point is its MAE, and a point covers nothing. The lowest CRPS of a block is bold once all of it
+has been measured.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from . import suites
 from .cells import measured
+from .layout import comma_separated, escaped, formatted, joined, latex, long, markdown, shown
 from .measured import lacking
-from .tables import escaped, formatted, row_name
+from .tables import row_name
 
 COLUMNS = {
     "mae": "MAE",
@@ -31,15 +31,13 @@ Blocks = dict[str, dict[str, dict[str, list[float]]]]  # mask, row, column: a va
 def blocks(setting: str, seeds: Sequence[int], results: Path) -> Blocks:
     found: Blocks = {}
     for cell in suites.cells("impute", [setting], seeds):
+        row = found.setdefault(cell.mask, {}).setdefault(row_name("impute", cell), {})
         known = measured(cell, results)
-        if known is not None:
-            row = found.setdefault(cell.mask, {}).setdefault(row_name("impute", cell), {})
-            for column, value in known[cell.holds].items():
-                row.setdefault(column, []).append(value)
-    scored = {mask: {name: row for name, row in rows.items() if "crps" in row} for mask, rows in found.items()}
-    if not any(scored.values()):
+        for column, value in known[cell.holds].items() if known else ():
+            row.setdefault(column, []).append(value)
+    if not any("crps" in row for rows in found.values() for row in rows.values()):
         raise lacking("with filled gaps", "impute", [setting], seeds, results)
-    return {mask: rows for mask, rows in scored.items() if rows}
+    return found
 
 
 def table(settings: Sequence[str], seeds: Sequence[int], results: Path, kind: str) -> str:
@@ -47,56 +45,37 @@ def table(settings: Sequence[str], seeds: Sequence[int], results: Path, kind: st
     return formatted({"md": _markdown, "tex": _latex, "csv": _csv}, kind)(found)
 
 
-def _lines(rows: dict[str, dict[str, list[float]]], bold: str) -> list[list[str]]:
-    best = min(rows, key=lambda row: np.mean(rows[row]["crps"]))
-    lines = []
+def _lines(mask: str, rows: dict[str, dict[str, list[float]]]) -> list[list[str]]:
+    whole = all("crps" in values for values in rows.values())  # else the best may be one that is not there yet
+    best = min(rows, key=lambda row: np.mean(rows[row]["crps"])) if whole else None
+    lines = [[mask, *COLUMNS.values()]]
     for row, values in rows.items():
-        point = max(values["cover_90"]) <= min(values["cover_50"])  # both ends are the same reading
-        shown = ["-" if point and name.startswith("cover") else _shown(values.get(name, [])) for name in COLUMNS]
-        crps = list(COLUMNS).index("crps")
-        shown[crps] = bold.format(shown[crps]) if row == best else shown[crps]
-        lines.append([row, *shown])
+        point = values.get("cover_90") == values.get("cover_50")  # both ends are the same reading
+        texts = {name: shown(values.get(name, []), 3) for name in COLUMNS}
+        texts |= dict.fromkeys(("cover_50", "cover_90"), "-") if point else {}
+        texts |= {"crps": f"**{texts['crps']}**"} if row == best else {}
+        lines.append([row, *texts.values()])
     return lines
 
 
-def _shown(values: list[float]) -> str:
-    if not values:
-        return "-"
-    spread = f" +- {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.3f}{spread}"
+def _each(found: dict[str, Blocks]) -> Iterator[tuple[str, list[list[str]]]]:
+    for setting, masks in found.items():
+        yield from ((f"{setting}, {mask}", _lines(mask, rows)) for mask, rows in masks.items())
 
 
 def _markdown(found: dict[str, Blocks]) -> str:
-    parts = []
-    for setting, masks in found.items():
-        for mask, rows in masks.items():
-            head = [mask, *COLUMNS.values()]
-            lines = [head, ["---"] * len(head), *_lines(rows, "**{}**")]
-            parts.append(f"### {setting}, {mask}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines))
-    return "Hidden readings, in the signals' units; mean +- sd over seeds.\n\n" + "\n\n".join(parts) + "\n"
+    legend = "Hidden readings, in the signals' units; mean +- sd over seeds."
+    return joined((markdown(title, lines) for title, lines in _each(found)), legend)
 
 
 def _latex(found: dict[str, Blocks]) -> str:
-    parts = []
-    for setting, masks in found.items():
-        for mask, rows in masks.items():
-            head = " & ".join([mask, *COLUMNS.values()]).replace("%", r"\%") + r" \\ \hline"
-            lines = [[escaped(row), *cells] for row, *cells in _lines(rows, r"\textbf{{{}}}")]
-            body = [" & ".join(line).replace("+-", r"$\pm$") + r" \\" for line in lines]
-            begin = rf"\begin{{tabular}}{{l{'c' * len(COLUMNS)}}}"
-            parts.append("\n".join([f"% {setting}, {mask}", begin, head, *body, r"\end{tabular}"]))
-    return "\n\n".join(parts) + "\n"
+    return joined(latex(title, [[*map(escaped, line)] for line in lines]) for title, lines in _each(found))
 
 
 def _csv(found: dict[str, Blocks]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["setting", "mask", "method", "metric", "mean", "sd", "seeds"])
+    lines = [["setting", "mask", "method", "metric", "mean", "sd", "seeds"]]
     for setting, masks in found.items():
         for mask, rows in masks.items():
             for row, values in rows.items():
-                for name in (column for column in COLUMNS if column in values):
-                    numbers = values[name]
-                    spread = f"{np.std(numbers, ddof=1):.6f}" if len(numbers) > 1 else ""
-                    writer.writerow([setting, mask, row, name, f"{np.mean(numbers):.6f}", spread, len(numbers)])
-    return out.getvalue()
+                lines += [[setting, mask, row, name, *long(values[name])] for name in COLUMNS if name in values]
+    return comma_separated(lines)

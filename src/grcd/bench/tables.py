@@ -9,8 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -18,8 +17,9 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import t as student
 
-from ..errors import InputError, unknown
+from ..errors import InputError
 from .cells import Cell, read
+from .layout import comma_separated, escaped, formatted, joined, markdown, piped
 from .measured import Entry, ratios
 
 Key = tuple[str, str, int | None]  # setting, row, nfe
@@ -121,22 +121,14 @@ def render(table: dict[Key, Entry], kind: str) -> str:
     return formatted({"md": _markdown, "tex": _latex, "csv": _csv}, kind)(table)
 
 
-def formatted(formats: dict[str, Callable], kind: str) -> Callable:
-    if kind not in formats:
-        raise unknown("format", kind, formats)
-    return formats[kind]
-
-
 def _csv(table: dict[Key, Entry]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["setting", "method", "nfe", "mean", "sd", "seeds", "paper"])
+    lines = [["setting", "method", "nfe", "mean", "sd", "seeds", "paper"]]
     for (setting, row, nfe), entry in table.items():
         if entry.values:
             numbers = ["" if math.isnan(x) else f"{x:.6f}" for x in (entry.mean, entry.sd)]
             printed = "" if entry.paper is None else entry.paper[0]
-            writer.writerow([setting, row, "" if nfe is None else nfe, *numbers, len(entry.values), printed])
-    return out.getvalue()
+            lines.append([setting, row, "" if nfe is None else nfe, *numbers, len(entry.values), printed])
+    return comma_separated(lines)
 
 
 def _layout(table: dict[Key, Entry], setting: str) -> tuple[list[str], list[int], list[str]]:
@@ -150,14 +142,12 @@ def _markdown(table: dict[Key, Entry]) -> str:
     parts = []
     for setting in dict.fromkeys(key[0] for key in table):
         rows, budgets, alone = _layout(table, setting)
-        head = ["method", *(f"NFE {nfe}" for nfe in budgets)]
-        lines = [head, ["---"] * len(head)]
+        lines = [["method", *(f"NFE {nfe}" for nfe in budgets)]]
         lines += [[row, *_row(table, setting, row, rows, budgets, _md_cell)] for row in rows]
-        text = "\n".join("| " + " | ".join(line) + " |" for line in lines) if rows else ""
-        beside = [f"| {row} | {_md_cell(table[setting, row, None], '', '')} |" for row in alone]
-        parts.append("\n".join([f"### {setting}\n", text, "\n| without a network | aMMD |\n| --- | --- |", *beside]))
-    legend = "aMMD, mean +- sd over seeds (paper's value, ratio). Bold: best; ~: not separable from it."
-    return f"{legend}\n\n" + "\n\n".join(parts) + "\n"
+        beside = [[row, _md_cell(table[setting, row, None], "", "")] for row in alone]
+        parts.append(markdown(setting, lines) if rows else f"### {setting}")
+        parts.append(piped([["without a network", "aMMD"], *beside]))
+    return joined(parts, "aMMD, mean +- sd over seeds (paper's value, ratio). Bold: best; ~: not separable from it.")
 
 
 def _row(table, setting, row, rows, budgets, show) -> list[str]:
@@ -195,11 +185,7 @@ def _latex(table: dict[Key, Entry]) -> str:
         lines.append(r"\hline")
         lines += [f"{escaped(row)} & {_tex_cell(table[setting, row, None], '', '')}" + r" \\" for row in alone]
         parts.append("\n".join([*lines, r"\end{tabular}"]))
-    return "\n\n".join(parts) + "\n"
-
-
-def escaped(name: str) -> str:
-    return re.sub(r"([_&%#$])", r"\\\1", name)
+    return joined(parts)
 
 
 def _tex_cell(entry: Entry, mark: str, tie: str) -> str:
