@@ -10,7 +10,7 @@ import pytest
 
 from grcd.cli import main
 from grcd.errors import InputError
-from grcd.files import make_folder, refuse_existing, whole, write_json
+from grcd.files import make_folder, refuse_existing, refused, whole, write_json
 
 
 def names(folder):
@@ -23,6 +23,19 @@ def old(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("old")
     return path
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        (errno.ENOSPC, "free some space, or choose another place"),
+        (errno.EDQUOT, "free some space, or choose another place"),
+        (errno.EACCES, "choose another place, or allow writing there"),
+        (errno.ENOTDIR, "choose another place, or allow writing there"),
+    ],
+)
+def test_advice_is_about_what_went_wrong(tmp_path, code, advice):
+    assert f"to fix: {advice}" in str(refused(tmp_path, OSError(code, os.strerror(code))))
 
 
 @pytest.mark.parametrize("error", [RuntimeError("stop"), KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left")])

@@ -169,7 +169,7 @@ def test_gaps_do_not_excuse_infinite_values(small_blocks):
     x = gappy(3, 20)
     x[7, 1], x[13, 3], x[13, 1] = np.inf, -np.inf, np.inf
     with pytest.raises(
-        InputError, match=r"^got 3 infinite values in signals, the first in row 7, at nodes east, west\n"
+        InputError, match=r"^got 3 infinite values in signals, the first in signal 8, at nodes east, west\n"
     ):
         check_signals(x, GRAPH, gaps=True)
     with pytest.raises(InputError, match=f"(?s)^got {np.isnan(x).sum() + 3} NaN or infinite values .*make them again"):

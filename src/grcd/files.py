@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -22,7 +23,7 @@ def whole(path: str | Path) -> Iterator[Path]:
     try:
         handle, name = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.", suffix=path.suffix)
     except OSError as error:  # a name that is too long
-        raise _refused(path, error) from error
+        raise refused(path, error) from error
     os.close(handle)
     temporary = Path(name)
     try:
@@ -32,7 +33,7 @@ def whole(path: str | Path) -> Iterator[Path]:
         temporary.chmod(0o666 & ~_umask())  # mkstemp's 0600 would keep colleagues out
         temporary.replace(path)
     except OSError as error:
-        raise _refused(path, error) from error
+        raise refused(path, error) from error
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
@@ -45,7 +46,7 @@ def appending(path: Path) -> Iterator[TextIO]:
         with path.open("a") as file:
             yield file
     except OSError as error:
-        raise _refused(path, error) from error
+        raise refused(path, error) from error
 
 
 def write_json(path: str | Path, value: dict) -> None:
@@ -64,7 +65,7 @@ def make_folder(path: str | Path) -> Path:
         with tempfile.TemporaryFile(dir=path):
             return path
     except OSError as error:
-        raise _refused(path, error) from error
+        raise refused(path, error) from error
 
 
 def refuse_existing(path: str | Path, force: bool) -> None:
@@ -73,11 +74,13 @@ def refuse_existing(path: str | Path, force: bool) -> None:
         raise InputError(f"an output that exists already: {path}", "a new path", "choose another, or add --force")
 
 
-def _refused(path: Path, error: OSError) -> InputError:
+def refused(path: Path, error: OSError) -> InputError:
+    """What the file system said, and what helps against it."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return InputError(
         f"{error.strerror or error} while writing {path}",
         "a folder that can be written and has room",
-        "free some space, or choose another place",
+        "free some space, or choose another place" if full else "choose another place, or allow writing there",
     )
 
 

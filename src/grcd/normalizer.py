@@ -157,7 +157,7 @@ def _refuse_values(x: np.ndarray, graph: Graph, what: str, gaps: bool) -> None:
     if count:
         names = [graph.node_ids[i] for i in np.flatnonzero(nodes)]
         raise InputError(
-            f"{count} {'' if gaps else 'NaN or '}infinite values in {what}, the first in row {row}, "
+            f"{count} {'' if gaps else 'NaN or '}infinite values in {what}, the first in signal {row + 1}, "
             f"at nodes {some(names)}",
             "finite numbers, or NaN where nothing was observed" if gaps else "finite numbers",
             "correct or drop those values" if gaps else "signals to be scored have no gaps: make them again",

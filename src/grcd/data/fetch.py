@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from ..errors import InputError
-from ..files import make_folder
+from ..files import make_folder, refused
 from ..progress import bar
 
 WORKERS, TRIES, PAUSE, TIMEOUT, CHUNK = 8, 4, 0.5, 20.0, 1 << 16  # pause and time-out in seconds
@@ -80,11 +80,7 @@ class _Lines:
                 except _Cut as cut:
                     reason = cut
         except OSError as error:  # of the file system: those of the network are cuts
-            raise InputError(
-                f"{error.strerror or error} while writing {part}",
-                "a folder that can be written and has room",
-                "free some space, or choose another folder",
-            ) from None
+            raise refused(part, error) from None
         raise _Failed(f"{url}: {reason}")
 
     def _continue(self, part: Path, url: str) -> None:
