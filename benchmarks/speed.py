@@ -28,8 +28,9 @@ from grcd.backbone import DenoiserGNN
 from grcd.evaluation.score import ammd
 from grcd.files import write_json
 from grcd.graph import Graph
-from grcd.model import GRCD, PRECISIONS
+from grcd.model import GRCD
 from grcd.normalizer import Normalizer
+from grcd.sampling import PRECISIONS
 from grcd.streams import Stream
 from grcd.training import State, Update, draws
 

@@ -335,7 +335,7 @@ def test_seconds_for_a_thousand_signals_are_those_of_sampling_alone(bench, monke
 
 
 def test_a_timed_cell_holds_the_time_of_sampling_and_of_the_network_alone(bench, monkeypatch, trainings):
-    clock, asked, sample, alone = Clock(monkeypatch), [], grcd.GRCD.sample, grcd.GRCD.network_alone
+    clock, asked, sample, alone = Clock(monkeypatch), [], grcd.GRCD.sample, runner.network_alone
 
     def sampled(self, *args):
         asked.append(args)
@@ -348,7 +348,7 @@ def test_a_timed_cell_holds_the_time_of_sampling_and_of_the_network_alone(bench,
         return lambda: clock.passes(2.0) or asked.append("alone") or work()
 
     monkeypatch.setattr(grcd.GRCD, "sample", sampled)
-    monkeypatch.setattr(grcd.GRCD, "network_alone", network)
+    monkeypatch.setattr(runner, "network_alone", network)
     timed = Cell("tiny", "edm", 1, 6, rho=5.0, timed=True)
     assert bench.run([timed]) == (1, 0)
     found = bench.read(timed)
@@ -560,7 +560,7 @@ def test_a_cell_that_cannot_be_written_does_not_stop_the_others(bench, capsys):
     assert [files.done(cell, bench.results) for cell in cells] == [True, False, True, True]
     told = capsys.readouterr().err
     assert told.count(f"while writing {blocked}") == 1
-    assert "to fix: free some space" in told
+    assert "to fix: choose another place" in told
     shutil.rmtree(blocked)
     assert bench.run(cells) == (1, 0)
 

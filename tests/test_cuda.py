@@ -11,6 +11,7 @@ import torch.nn.functional as F
 import grcd
 import grcd.solvers
 from grcd import device as devices
+from grcd import sampling
 from grcd.kernels import silu_norm
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -95,12 +96,12 @@ def test_the_captured_sampler_gives_the_bits_of_the_plain_one(model, solver, pre
         model.sample(3, nfe=1)  # something else, so that the next is plain
         for seed in (0, 0, 0, 1):
             samples.append(model.sample(50, nfe=5, seed=seed, solver=solver, batch=batch, precision=precision))
-            captured.append(set(model._replays))
+            captured.append(set(model._memory.replays))
         assert captured == [set(), *[set() if stochastic else sizes] * 3]  # from the second time on
         assert np.array_equal(samples[0], samples[1])
         assert np.array_equal(samples[0], samples[2])
         model.sample(3, nfe=1)
-        assert model._replays == {}
+        assert model._memory.replays == {}
         plain = model.sample(50, nfe=5, seed=1, solver=solver, batch=batch, precision=precision)
         assert np.array_equal(samples[3], plain)  # a captured sampler takes other noise
         assert not np.isin(plain, samples[0]).any()
@@ -157,7 +158,7 @@ def test_a_captured_sampler_is_forgotten_with_its_network():
 
 def test_the_network_alone_runs_beside_a_captured_sampler(model):
     x = model.sample(20)
-    alone = model.network_alone(20, evaluations=3)
+    alone = sampling.network_alone(model, 20, evaluations=3)
     for _ in range(2):
         assert np.array_equal(x, model.sample(20))
         alone()

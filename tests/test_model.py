@@ -16,7 +16,7 @@ from conftest import Zeros
 from safetensors.torch import load_file, save_file
 
 import grcd
-from grcd import mixture, saving, training
+from grcd import mixture, sampling, saving, training
 from grcd.methods import METHODS
 from grcd.mixture import Mixture
 from grcd.normalizer import Normalizer
@@ -157,25 +157,26 @@ def test_a_stochastic_solver_serves_conjugate_and_isotropic_noise_at_every_budge
 
 def test_what_is_asked_for_twice_in_a_row_is_noticed(fitted, monkeypatch):
     """Only then is a sampler worth capturing on a GPU; the seed is no part of it."""
-    model, seen, make = copy.copy(fitted), [], grcd.GRCD._sampler
+    model, seen, make = copy.copy(fitted), [], sampling.sampler
+    memory = model._memory = sampling.Memory()
 
-    def noted(self, noise, precision, choices, place, again):
-        seen.append(again)
-        return make(self, noise, precision, choices, place, again)
+    def noted(model, noise, precision, choices, place, memory):
+        seen.append(memory is not None)
+        return make(model, noise, precision, choices, place, memory)
 
-    monkeypatch.setattr(grcd.GRCD, "_sampler", noted)
+    monkeypatch.setattr(sampling, "sampler", noted)
     plain = {"n": 6, "nfe": 3}
     others = [{"n": 7}, {"nfe": 4}, {"solver": "heun"}, {"rho": 2.0}, {"grid": "log-snr"}, {"precision": "bfloat16"}]
     others += [{"start": 0.5}, {"grid": "entropy"}]
     for choices in [plain, *({**plain, **other} for other in others), plain]:
         seen.clear()
-        model._replays = {6: "captured for what was asked before"}
+        memory.replays = {6: "captured for what was asked before"}
         model.sample(**choices)
-        assert (seen, model._replays) == ([False], {}), choices
-        model._replays = {6: "captured for this"}
+        assert (seen, memory.replays) == ([False], {}), choices
+        memory.replays = {6: "captured for this"}
         model.sample(seed=1, **choices)
         model.sample(seed=2, **choices)
-        assert (seen, model._replays) == ([False, True, True], {6: "captured for this"}), choices
+        assert (seen, memory.replays) == ([False, True, True], {6: "captured for this"}), choices
     seen.clear()
     model.sample(batch=4, **plain)
     model.sample(batch=4, **plain)
@@ -183,8 +184,8 @@ def test_what_is_asked_for_twice_in_a_row_is_noticed(fitted, monkeypatch):
 
 
 def test_another_network_is_never_asked_for_again(tiny, brief, monkeypatch):
-    seen, again = [], grcd.GRCD._again
-    monkeypatch.setattr(grcd.GRCD, "_again", lambda self, *asked: seen.append(again(self, *asked)) or seen[-1])
+    seen, again = [], sampling.Memory.again
+    monkeypatch.setattr(sampling.Memory, "again", lambda self, *asked: seen.append(again(self, *asked)) or seen[-1])
     model = brief()
     model.sample(3)
     model.sample(3)
@@ -205,7 +206,7 @@ def test_the_network_alone_is_what_sampling_asks_of_it(fitted, monkeypatch):
         lambda network, args, out: calls.append((tuple(args[0].shape), torch.is_inference_mode_enabled()))
     )
     monkeypatch.setattr(grcd.GRCD, "batch", lambda self: 4)
-    alone = counted.network_alone(10, evaluations=3)
+    alone = sampling.network_alone(counted, 10, evaluations=3)
     alone()
     once = [((rows, 6), True) for rows in (4, 4, 2) for _ in range(3)]
     assert calls == once
@@ -215,7 +216,7 @@ def test_the_network_alone_is_what_sampling_asks_of_it(fitted, monkeypatch):
     counted.sample(10, nfe=3)
     assert calls == once
     calls.clear()
-    counted.network_alone(4, evaluations=1)()
+    sampling.network_alone(counted, 4, evaluations=1)()
     assert calls == [((4, 6), True)]
 
 

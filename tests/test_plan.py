@@ -161,7 +161,7 @@ def generated(model, choice, nfe, n=1000):
     assert levels[0] == choice.start * 2.0  # kappa 2
     with torch.no_grad():
         x = model.reference.draw(xi, levels[0], u)  # which component is chosen is the same for all purposes
-        eps = model._score(model.reference).eps_hat(model.network)
+        eps = model.parameterised(model.reference).eps_hat(model.network)
         x = solvers.solve(choice.solver, eps, x, nfe, model.process, model.reference, tuple(levels))
         return model.process.to_graph(x, levels[-1])
 

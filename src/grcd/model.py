@@ -11,25 +11,24 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from . import augmentation, imputation, likelihood, methods, mixture, plan, process, saving, score, solvers
+from . import augmentation, imputation, likelihood, methods, mixture, plan, process, sampling, saving, score, solvers
 from . import device as devices
 from .config import Config
 from .data.splits import evenly
-from .errors import InputError, unknown
+from .errors import InputError
 from .graph import Graph
 from .mixture import Mixture
 from .networks import NETWORKS
 from .normalizer import Normalizer, blocks, check_signals
 from .progress import bar
 from .quantiles import Quantiles
-from .reference import Gaussian, ledoit_wolf, scalar, spectral
+from .reference import Gaussian, ledoit_wolf, spectral
 from .run import Run, read
 from .streams import Stream
 from .training import VALIDATION_MOST, timed, train
 
 BATCH_ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 25}  # activations (signals x nodes x width) sampled at a time
 Reference = Gaussian | Mixture
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 class GRCD:
@@ -50,8 +49,7 @@ class GRCD:
         self.plan: plan.Plan = {}  # how to sample, by budget, where validation signals chose
         self.result: dict = {}  # how training went
         self.facts: dict = {}  # what a run folder says of it
-        self._asked: tuple = ()  # what was sampled last
-        self._replays: dict = {}  # captured samplers for that, by batch size
+        self._memory = sampling.Memory()
 
     # -- training --------------------------------------------------------------------------------------------------
 
@@ -86,7 +84,7 @@ class GRCD:
         gaussian = self._spectral(z_train)
         reference = self._reference(gaussian, z_train, z_val)
         outcome = self._trained(reference, gaussian, (z_train, z_val), folder)
-        self._asked = ()
+        self._memory = sampling.Memory()
         self.normalizer, self.reference, self.facts = normalizer, reference, facts
         self.network, self.result = outcome.network.eval(), outcome.summary
         if self.method.planned:
@@ -119,7 +117,7 @@ class GRCD:
     def _trained(self, reference: Reference, filler: Gaussian, z: Sequence[np.ndarray], folder: Run | None):
         hooks = {} if folder is None else {"log": folder.log, "resume": folder.resume}
         x_train, x_val = (torch.from_numpy(part).to(self.device) for part in z)
-        score, network = self._score(reference), self.fresh_network()
+        score, network = self.parameterised(reference), self.fresh_network()
         with devices.arithmetic("high"):
             return train(score, reference, network, x_train, x_val, self.config, filler=filler, **hooks)
 
@@ -150,7 +148,8 @@ class GRCD:
 
             def distance(choice: plan.Choice, nfe: int) -> float:
                 levels = self.levels(nfe, choice)
-                x = self._drawn(plan.SIGNALS, "plan", self.config.seed, (choice.solver, nfe, tuple(levels)))
+                chosen = choice.solver, nfe, tuple(levels)
+                x = sampling.drawn(self, plan.SIGNALS, "plan", self.config.seed, chosen)
                 done.append(energy(x, real, self.device))
                 advance(len(done), f"{choice.solver}, NFE {nfe}")
                 return done[-1]
@@ -162,7 +161,8 @@ class GRCD:
         v = spectral(ledoit_wolf(z, self.config.eps_ref), self.graph.spectrum).v
         return Gaussian(v.to(self.device), self.process.U)
 
-    def _score(self, reference: Reference) -> score.Epsilon:
+    def parameterised(self, reference: Reference) -> score.Epsilon:
+        """How a network output becomes a noise prediction beside this reference."""
         return score.make(self.method.parameterisation, self.process, reference)
 
     def fresh_network(self) -> nn.Module:
@@ -176,7 +176,7 @@ class GRCD:
         x = check_signals(train, self.graph, "training signals", gaps=True)
         z = Normalizer.fit(x, self.graph).apply(x, evenly(len(x), 1000))
         gaussian, on_device = self._spectral(z), torch.from_numpy(z).to(self.device)
-        score = self._score(self._reference(gaussian, z, z))
+        score = self.parameterised(self._reference(gaussian, z, z))
         with devices.arithmetic("high"):
             return timed(score, gaussian, self.fresh_network(), on_device, self.config)
 
@@ -209,9 +209,9 @@ class GRCD:
         _refuse_uncountable(n=n, batch=batch)
         choice = self.choice(nfe, solver=solver, rho=rho, grid=grid, start=start)
         choices = (choice.solver, nfe, tuple(self.levels(nfe, choice)))
-        again = self._again(n, batch, precision, choices)
+        memory = self._memory if self._memory.again(n, batch, precision, choices) else None
         with bar("sampling", n) as advance:
-            x = self._drawn(n, "terminal", seed, choices, batch, precision, again, advance)
+            x = sampling.drawn(self, n, "terminal", seed, choices, batch, precision, memory, advance)
         return self.within(self.normalizer.undo(x.cpu().numpy()))
 
     def within(self, x: np.ndarray) -> np.ndarray:
@@ -296,7 +296,7 @@ class GRCD:
 
     def noise_prediction(self, network: nn.Module | None = None) -> Callable[[Tensor, float], Tensor]:
         """``eps_hat``, as solvers take it."""
-        return self._score(self.reference).eps_hat(self.network if network is None else network)
+        return self.parameterised(self.reference).eps_hat(self.network if network is None else network)
 
     def choice(self, nfe: int, **given) -> plan.Choice:
         """What is given, and for the rest what the plan says of this budget, or the method."""
@@ -313,28 +313,6 @@ class GRCD:
         where = choice.grid, choice.rho, self.reference, choice.start
         return solvers.levels(choice.solver, nfe, self.process, *where)
 
-    def _drawn(
-        self,
-        n: int,
-        purpose: str,
-        seed: int,
-        choices: tuple,
-        batch: int | None = None,
-        precision: str = "float32",
-        again: bool = False,
-        advance: Callable = lambda done, note: None,
-    ) -> Tensor:  # (n, nodes), z-scored
-        """Signals from the noise that this seed has for this purpose."""
-        parts, done, q = [], 0, choices[2][0]
-        with devices.arithmetic(), torch.inference_mode():
-            noise = Stream(seed, purpose, self.device).normal(0, n * len(self.graph)).view(n, -1)
-            for part in noise.split(batch or self.batch()):
-                start = self._terminal(part, q, (seed, done))
-                parts.append(self._sampler(start, precision, choices, (seed, done), again)(start))
-                done += len(part)
-                advance(done, "")
-            return torch.cat(parts)
-
     def as_method(self, name: str) -> GRCD:
         """The same network, sampled as another method would: one that shares its training."""
         other = methods.find(name)
@@ -345,7 +323,7 @@ class GRCD:
                 "train that method",
             )
         model = copy.copy(self)
-        model.method, model._asked, model._replays = other, (), {}
+        model.method, model._memory = other, sampling.Memory()
         model.plan = self.plan if other.planned else {}
         if other.process == "ve":  # the same noise, sampled over another range; the basis stays the very same tensor
             model.process = replace(self.process, q_min=other.levels[0], q_max=other.levels[1])
@@ -354,82 +332,6 @@ class GRCD:
     def spends(self, nfe: int, solver: str | None = None) -> int:
         """Network evaluations that a budget comes to: EDM's last step leaves one out."""
         return solvers.find(solver or self.method.solver).spends(nfe)
-
-    def network_alone(self, n: int, evaluations: int) -> Callable[[], None]:
-        """What sampling ``n`` signals asks of the network and of nothing else, to be timed; waits for the device."""
-        x = torch.zeros(n, len(self.graph), device=self.device)
-        t = torch.full((), 0.5, device=self.device)
-
-        def work() -> None:
-            for part in x.split(self.batch()):
-                for _ in range(evaluations):
-                    self.network(part, t)
-
-        def timed() -> None:
-            with devices.arithmetic(), torch.inference_mode():
-                replay()
-                if self.device.type == "cuda":
-                    torch.cuda.synchronize(self.device)
-
-        with devices.arithmetic(), torch.inference_mode():
-            replay = devices.captured(work) if self.device.type == "cuda" else work
-        return timed
-
-    def _sampler(
-        self, x_max: Tensor, precision: str, choices: tuple, place: tuple[int, int], again: bool
-    ) -> Callable[[Tensor], Tensor]:
-        """From a terminal draw to z-scored signals; on CUDA, what is asked for again is a captured graph."""
-        stochastic = solvers.find(choices[0]).stochastic
-        if self.device.type != "cuda" or stochastic or not again:
-            network = self._cast(precision)
-            steps = _noise(*place, x_max) if stochastic else None
-            return lambda x_max: self._generated(network, x_max, *choices, steps)
-        if len(x_max) not in self._replays:
-            network, source, sink = self._cast(precision), x_max.clone(), torch.empty_like(x_max)
-            replay = devices.captured(lambda: sink.copy_(self._generated(network, source, *choices)))
-            self._replays[len(x_max)] = (source, sink, replay)
-        source, sink, replay = self._replays[len(x_max)]
-
-        def sampled(x_max: Tensor) -> Tensor:
-            source.copy_(x_max)
-            replay()
-            return sink.clone()
-
-        return sampled
-
-    def _again(self, *asked) -> bool:
-        """Whether this was asked for last time too: capturing costs as much as sampling four times."""
-        again, self._asked = asked == self._asked, asked
-        if not again:
-            self._replays = {}
-        return again
-
-    def _generated(
-        self, network, x_max: Tensor, solver: str, nfe: int, levels: tuple[float, ...], steps: Callable | None = None
-    ) -> Tensor:
-        """The reverse process, and back to graph coordinates (section 3)."""
-        process, heat = self.process, self.method.process == "heat"
-        known = self._score(self.reference).graph_score(network) if heat else self.noise_prediction(network)
-        x = solvers.solve(solver, known, x_max, nfe, process, self.reference, levels, noise=steps)
-        return x if heat else process.to_graph(x, levels[-1])
-
-    def _terminal(self, noise: Tensor, q: float, place: tuple[int, int] = (0, 0)) -> Tensor:
-        """What the sampler starts from; ``place`` are the seed and the number of the first signal."""
-        if self.method.terminal == "noise":
-            return q * noise
-        if self.method.terminal == "stationary":
-            return self.process.nodes(self.process.modes(noise) * self.process.variance(q).sqrt())
-        if isinstance(self.reference, Mixture):
-            seed, start = place
-            u = Stream(seed, "component", noise.device).uniform(0, start + len(noise))[start:]
-            return self.reference.draw(noise, q, u)
-        terminal = scalar(self.reference) if self.method.terminal == "scalar" else self.reference
-        return terminal.draw(noise, q)
-
-    def _cast(self, precision: str) -> nn.Module:
-        if precision not in PRECISIONS:
-            raise unknown("precision", precision, PRECISIONS)
-        return self.network if precision == "float32" else copy.deepcopy(self.network).to(PRECISIONS[precision])
 
     def batch(self) -> int:
         """How many signals are sampled at a time."""
@@ -463,7 +365,7 @@ class GRCD:
         with saving.fitting(path):
             found = saving.parts(self, manifest, tensors)
             chosen = plan.of(manifest["result"].get("plan", {}))
-        self._asked = ()
+        self._memory = sampling.Memory()
         self.normalizer, self.reference, self.network = found
         self.result, self.facts, self.plan = manifest["result"], manifest, chosen
         return self
@@ -484,12 +386,6 @@ def _observed(signals: np.ndarray, what: str) -> tuple[np.ndarray, float]:
     if len(rows) == 0:
         raise InputError(f"{what} in which nothing was observed", "some readings", "give other signals, or fill these")
     return rows, float(count.sum() / signals.size)
-
-
-def _noise(seed: int, start: int, like: Tensor) -> Callable[[int], Tensor]:
-    """The noise of each step of a stochastic solver, for the signals from ``start`` on: the same for any batch size."""
-    stream, nodes = Stream(seed, "steps", like.device), like.shape[1]
-    return lambda step: stream.normal(step, (start + len(like)) * nodes).view(-1, nodes)[start:]
 
 
 def _refuse_uncountable(**numbers) -> None:

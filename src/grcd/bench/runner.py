@@ -33,6 +33,7 @@ from ..methods import METHODS, sharing
 from ..model import GRCD
 from ..progress import bar
 from ..provenance import record
+from ..sampling import network_alone
 from .cells import Cell, done, read, write
 
 PROTOCOL = {"stopping": "paper"}
@@ -254,7 +255,7 @@ def _timed(cell: Cell, model: GRCD | None, data: Dataset, repeats: int = 5) -> d
     def sampled() -> None:
         model.sample(1000, cell.nfe, cell.seed, *_how(cell))
 
-    alone = model.network_alone(1000, model.spends(cell.nfe, cell.solver))
+    alone = network_alone(model, 1000, model.spends(cell.nfe, cell.solver))
     return {"time": {"sampling": _least(sampled, repeats), "network": _least(alone, repeats)}}
 
 
