@@ -94,7 +94,9 @@ def measure(network_class: type, device: str, repeats: int) -> dict[str, float]:
     """Milliseconds of an update (draws included) and of a sampling run (from the seed to signals on the host)."""
     model = ready_model(network_class, device)
     signals = Stream(0, "signals", model.device).normal(0, 20_000 * NODES).view(-1, NODES)
-    update = Update(State(model.network, model.config, 0.0), model.parameterised(model.reference), signals, model.config)
+    update = Update(
+        State(model.network, model.config, 0.0), model.parameterised(model.reference), signals, model.config
+    )
     drawn = draws(model.config, *signals.shape, 0, model.device)
     step = timed(lambda: [update(*next(drawn)) for _ in range(STEPS)], repeats, device) / STEPS
     model.network.requires_grad_(False)

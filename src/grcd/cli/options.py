@@ -1,4 +1,4 @@
-"""The options that say which data a command works on: the same for all of them, and the fields of `load_dataset`."""
+"""Options that several commands share; those that say which data one works on are the fields of `load_dataset`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from typing import Annotated
 
 import typer
 
+Data = Annotated[str, typer.Option("--data", help="A dataset's name, or a file of signals.")]
+Trained = Annotated[Path, typer.Argument(help="A finished run folder.")]
+Common = Annotated[bool, typer.Option("--common", help="Drop columns that the model does not know.")]
+Seed = Annotated[int, typer.Option(help="Every random number follows from it.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
 
 def _option(kind, help: str, *names: str):

@@ -1,0 +1,100 @@
+"""`grcd data`: list, get, inspect and export datasets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import Force, Json, on_data
+
+app = typer.Typer(help="Datasets: list, get, inspect and export them.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_data() -> None:
+    """The datasets that have a name."""
+    from ..data.recipes import NAMES
+
+    for name, about in NAMES.items():
+        print(f"{name:10}{about}")
+    print(
+        "\nYour own: --data FILE --graph FILE; grcd data inspect FILE --graph FILE tells whether they suit the method."
+    )
+
+
+@app.command()
+def get(
+    name: Annotated[str, typer.Argument(help="metr-la or molene.")],
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Where to put it; by default GRCD_DATA, or else the user's cache folder.")
+    ] = None,
+    given: Annotated[
+        list[Path] | None, typer.Option("--from", help="A file or folder you have already; may be repeated.")
+    ] = None,
+    mirror: Annotated[
+        str | None, typer.Option(help="Download from here in place of https://raw.githubusercontent.com.")
+    ] = None,
+) -> None:
+    """Bring METR-LA or Molene from their public homes, checked against known sums. Goes on where it was interrupted.
+
+    METR-LA: speeds from the repository thanhquanse/PGAIN-VS, which states no licence; graph and positions from
+    liyaguang/DCRNN (MIT), with which the data were published. Molene: Meteo-France, Licence Ouverte / Open Licence.
+    """
+    from ..data import sources
+    from ..data.recipes import folders
+
+    paths = sources.get(name, folders(data_dir)[0], given or [], mirror)
+    for path in paths:
+        print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+    print(sources.SOURCES[name].licence)
+
+
+@app.command("inspect")
+@on_data
+def inspect_data(
+    files: Annotated[list[str], typer.Argument(help="Files of signals, or names of datasets.")],
+    options: dict,
+    as_json: Json = False,
+    picture: Annotated[Path | None, typer.Option(help="Draw it too: a .png file.")] = None,
+    force: Force = False,
+) -> None:
+    """One screen that tells whether these data suit the method, with a remedy for whatever does not."""
+    from ..errors import InputError
+    from ..files import refuse_existing
+    from ..inspection import inspect
+
+    if picture is not None:
+        if len(files) > 1:
+            raise InputError(f"--picture for {len(files)} files", "one file", "draw one at a time")
+        refuse_existing(picture, force)
+    found = {file: inspect(file, picture=picture, **options) for file in files}
+    if as_json:
+        values = {file: inspection.to_dict() for file, inspection in found.items()}
+        print(json.dumps(values[files[0]] if len(files) == 1 else values))
+        return
+    print("\n\n".join(str(inspection) for inspection in found.values()))
+    if picture is not None and picture.exists():
+        print(f"drawn: {picture}")
+
+
+@app.command()
+@on_data
+def export(
+    name: Annotated[str, typer.Argument(help="A dataset's name, or a file of signals.")],
+    options: dict,
+    out: Annotated[Path, typer.Option(help="The file to write, F.npz.")],
+    force: Force = False,
+) -> None:
+    """Write a dataset as used (filled, split, capped) to one file: train, val, test, mean, std, adjacency, node_ids."""
+    from ..data import load_dataset
+    from ..data.writing import check_dataset_ending, write_dataset
+    from ..files import refuse_existing
+
+    check_dataset_ending(out)
+    refuse_existing(out, force)
+    data = load_dataset(name, **options)
+    write_dataset(out, data)
+    print(f"{out}: {len(data.train)} / {len(data.val)} / {len(data.test)} signals on {len(data.graph)} nodes")

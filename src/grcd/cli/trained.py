@@ -1,0 +1,204 @@
+"""Commands on a trained model: sample, impute, augment, score, report. ``commands`` puts them on the parser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import parsing
+from .options import Common, Device, Force, Json, Seed, Trained, found_again, on_data
+
+
+def sample(
+    run: Trained,
+    out: Annotated[Path, typer.Option(help="The file to write: .npz, .csv, .parquet or .nc.")],
+    n: Annotated[int, typer.Option("-n", help="How many signals.")] = 1000,
+    nfe: Annotated[int, typer.Option(help="Network evaluations a signal.")] = 4,
+    solver: Annotated[
+        str | None,
+        typer.Option(
+            help="By default what validation signals chose: residual-2m, residual-3m, dpm++2m, dpm++3m, heun, ..."
+        ),
+    ] = None,
+    rho: Annotated[float | None, typer.Option(help="Exponent of the power grid; by default as chosen.")] = None,
+    grid: Annotated[
+        str | None, typer.Option(help="power, log-snr, entropy, or noise levels as q0,q1,...; by default as chosen.")
+    ] = None,
+    start: Annotated[
+        float | None, typer.Option(help="Where to start, as a share of the largest noise level; by default as chosen.")
+    ] = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    precision: Annotated[str, typer.Option(help="The network's: float32, or bfloat16 (faster on a GPU).")] = "float32",
+    force: Force = False,
+) -> None:
+    """Generate signals from a trained model, in the units of the training signals."""
+    from ..data.writing import check_writable_ending, write_signals
+    from ..files import make_folder, refuse_existing
+    from ..model import load
+
+    refuse_existing(out, force)
+    check_writable_ending(out)
+    make_folder(out.parent)
+    model = load(run, device)
+    signals = model.sample(n, nfe, seed, solver, rho, parsing.levels(grid), precision=precision, start=start)
+    write_signals(out, signals, model.graph.node_ids, model.unit)
+    print(f"{out}: {n} signals on {len(model.graph)} nodes, {nfe} network evaluations each")
+
+
+def impute(
+    run: Trained,
+    observed: Annotated[Path, typer.Option(help="Signals with gaps, in any format that signals are read from.")],
+    out: Annotated[Path, typer.Option(help="The file to write: .csv, .parquet, .npz or .nc.")],
+    n: Annotated[int, typer.Option("-n", help="How many times each signal is filled.")] = 100,
+    nfe: Annotated[int, typer.Option(help="Network evaluations for each of them.")] = 8,
+    posterior: Annotated[
+        str, typer.Option(help="diffusion, or reference: that of the fitted reference alone, exact and quick.")
+    ] = "diffusion",
+    quantiles: Annotated[str | None, typer.Option(help="Levels to write beside the median, e.g. 0.05,0.95.")] = None,
+    ensemble: Annotated[bool, typer.Option("--ensemble", help="Write all draws too: .npz, .parquet or .nc.")] = False,
+    missing: Annotated[
+        list[float] | None, typer.Option(help="A value that marks a missing reading; may be repeated.")
+    ] = None,
+    common: Common = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    force: Force = False,
+) -> None:
+    """Fill the gaps of a table, with uncertainty: the median of many draws, quantiles, or all of them."""
+    from ..data.filled import Filled
+    from ..data.given import read_given
+    from ..data.writing import check_writable_ending
+    from ..files import refuse_existing
+    from ..model import load
+
+    refuse_existing(out, force)
+    check_writable_ending(out)
+    levels = parsing.shares(quantiles)
+    model = load(run, device)
+    given = read_given(observed, model.graph, missing or [], common, absent=True)
+    found = model.fillings(given.x, n, nfe, seed, posterior)
+    draws = ((rows, drawn[:, :, given.order]) for rows, drawn in found)
+    shape = (n, len(given.x), len(given.order))
+    Filled(given.node_ids, given.times, levels, model.unit).write(out, draws, shape, ensemble)
+    gaps = int((given.x != given.x).sum())
+    print(f"{out}: {gaps} gaps in {len(given.x)} signals on {len(given.order)} nodes filled, {n} draws each")
+
+
+def augment(
+    run: Trained,
+    signals: Annotated[Path, typer.Option(help="Complete signals, in any format that signals are read from.")],
+    out: Annotated[Path, typer.Option(help="The file to write: .npz, .csv, .parquet or .nc.")],
+    strength: Annotated[float, typer.Option(help="From 0, the signal itself, to 1, any signal.")] = 0.2,
+    n: Annotated[int, typer.Option("-n", help="Variations of each signal.")] = 1,
+    nfe: Annotated[int, typer.Option(help="Network evaluations for each of them.")] = 4,
+    common: Common = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    force: Force = False,
+) -> None:
+    """Vary given signals: noise is added, and taken away again. First variations come first, then second ones."""
+    from ..data.given import read_given
+    from ..data.writing import check_writable_ending, write_signals
+    from ..files import refuse_existing
+    from ..model import load
+
+    refuse_existing(out, force)
+    check_writable_ending(out)
+    model = load(run, device)
+    given = read_given(signals, model.graph, common=common)
+    found = model.augment(given.x, strength, n, nfe, seed)[:, :, given.order]
+    write_signals(out, found.reshape(-1, len(given.order)), tuple(given.node_ids), model.unit)
+    print(f"{out}: {n} variation{'s' * (n > 1)} of {len(given.x)} signals, strength {strength:g}")
+
+
+def score(
+    run: Trained,
+    signals: Annotated[Path, typer.Option(help="Signals, in any format that signals are read from.")],
+    out: Annotated[Path | None, typer.Option(help="A .csv to write: one line a signal.")] = None,
+    posterior: Annotated[
+        str, typer.Option(help="diffusion: by the probability flow; reference: exact, under the reference alone.")
+    ] = "diffusion",
+    nodes: Annotated[
+        bool, typer.Option("--nodes", help="A column for each node: its reading given all others of the signal.")
+    ] = False,
+    common: Common = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """How probable signals are under a model: log-likelihoods, to rank anomalies by."""
+    import pandas
+
+    from ..data.given import read_given
+    from ..files import refuse_existing, whole
+    from ..model import load
+
+    if out is not None:
+        refuse_existing(out, force)
+    model = load(run, device)
+    given = read_given(signals, model.graph, common=common)
+    likelihood, error = model.log_prob(given.x, posterior, seed=seed)
+    table = {"signal": range(len(given.x))} if given.times is None else {"time": given.times}
+    table |= {"log_likelihood": likelihood, "error": error}
+    if nodes:
+        table |= dict(zip(given.node_ids, model.node_log_prob(given.x)[:, given.order].T, strict=True))
+    frame = pandas.DataFrame(table)
+    if out is not None:
+        with whole(out) as temporary:
+            frame.to_csv(temporary, index=False)
+    if as_json:
+        print(frame.to_json(orient="columns", date_format="iso"))
+        return
+    print(
+        f"{len(frame)} signals, log-likelihood {likelihood.mean():.2f} on average, {error.mean():.2f} the error of one"
+    )
+    print("the least probable:")
+    print(frame.iloc[:, :3].nsmallest(5, "log_likelihood").to_string(index=False))
+
+
+@on_data
+def report(
+    run: Trained,
+    options: dict,
+    samples: Annotated[Path | None, typer.Option(help="Generated signals; else some are generated.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The .html file to write; by default report.html in the run.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", help="The data, if they are not where they were when the run was trained.")
+    ] = None,
+    n: Annotated[int, typer.Option("-n", help="How many signals to generate.")] = 1000,
+    nfe: Annotated[int, typer.Option(help="Network evaluations for each of them.")] = 4,
+    filled: Annotated[bool, typer.Option("--filled", help="Hide some readings, and show how they are filled.")] = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    force: Force = False,
+) -> None:
+    """One page on a run that a colleague can open: pictures, scores, where it comes from."""
+    from .. import report as pages
+    from ..data import load_dataset
+    from ..data.matching import fitted
+    from ..data.signals import read_signals
+    from ..errors import InputError
+    from ..files import refuse_existing
+    from ..model import load
+
+    out = run / "report.html" if out is None else out
+    model = load(run, device)
+    refuse_existing(out, force or out == run / "report.html")
+    found = found_again(model.facts, run) if data is None else {"source": data, **options}
+    try:
+        dataset, signals = load_dataset(**found), None
+    except InputError as error:
+        do = error.do if data else "if the data have moved, say where they are: --data FILE --graph FILE"
+        raise InputError(error.got, error.expected, do) from None
+    if samples is not None:
+        table = read_signals(samples)
+        signals, _ = fitted(table.values, table.node_ids, dataset.graph, str(samples), common=options["common"])
+    material = pages.Material.of(model, dataset, signals, run, n, nfe, seed, filled, parsing.command())
+    size = pages.write(out, material)
+    print(f"{out}: {size / 1e6:.1f} MB. {pages.verdict(material)[1]}")
