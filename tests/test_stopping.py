@@ -43,10 +43,11 @@ def test_the_same_step_counts_where_the_gain_is_small_and_not_where_it_is_large(
     assert far.stale == 1  # gain 9.05, step 0.04
 
 
-def test_the_papers_rule_measures_against_the_error_itself():
+@pytest.mark.parametrize("name", ["paper", "paper-fixed"])
+def test_the_papers_rule_measures_against_the_error_itself(name):
     # At a loss of 0.5 the milestone moves for more than 0.05, whatever the reference achieves.
     for baseline in (0.5001, 1.0, 10.0):
-        small, large = rule(baseline, rule="paper"), rule(baseline, rule="paper")
+        small, large = rule(baseline, rule=name), rule(baseline, rule=name)
         told(small, 0.54, 0.5)
         told(large, 0.56, 0.5)
         assert (small.stale, large.stale) == (1, 0)

@@ -200,6 +200,12 @@ def test_validation_gives_the_same_error_to_the_same_network_every_time(tiny):
     assert validation(setting.network) == first == setting.validation()(setting.network)
 
 
+def test_the_papers_rule_is_there_with_the_same_draws_too(tiny):
+    fixed, ours = Setting(tiny, stopping="paper-fixed").validation(), Setting(tiny).validation()
+    for update in (0, 250, 500):
+        assert all(torch.equal(a, b) for a, b in zip(fixed.draws(update), ours.draws(), strict=True))
+
+
 def test_under_the_papers_rule_every_validation_has_its_own_draws(tiny):
     setting = Setting(tiny, stopping="paper")
     validation, n = setting.validation(), 3
