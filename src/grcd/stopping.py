@@ -18,8 +18,8 @@ A network that starts as its reference (see ``nodenet``) has the reference's err
 beat. The first updates lead away from it before anything is learned (on METR-LA for some 2,000), so the first
 ``patience`` validations then set no milestone and count for nothing.
 
-Rule "paper" is the paper's, for its tables: the 0.2 % are of the error, and every validation draws its own noise. It does
-not say whether they do, so there is "paper-fixed" too: the same rule, and the same noise every time.
+Rule "paper" is the paper's, for its tables: the 0.2 % are of the error, and every validation draws its own noise. The
+paper does not say so, hence "paper-fixed": the same rule, with the same noise every time.
 """
 
 from __future__ import annotations
