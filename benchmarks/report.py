@@ -6,6 +6,7 @@ python benchmarks/report.py
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from grcd.bench import cost, distances, fillings, suites, tables
@@ -128,8 +129,8 @@ def demo() -> str:
 
 
 PROTOCOLS = {  # folder of cells, what was set
-    "Trained as the paper says": (RESULTS, ""),
-    "Trained on: our stopping rule, 25,000 updates at most": (
+    "": (RESULTS, " --results results"),
+    ", trained on: our stopping rule, 25,000 updates at most": (
         RESULTS / "converged",
         " --set stopping=gain --set max_updates=25000 --results results/converged --runs runs/converged",
     ),
@@ -159,13 +160,29 @@ def main() -> None:
         " The paper claim by claim: [REPRODUCTION.md](REPRODUCTION.md).\n"
     ]
     for title, (results, chosen) in PROTOCOLS.items():
-        for name in (name for name in suites.SUITES if name != "quick"):
+        for name in (name for name in suites.SUITES if name != "quick" and not (title and name == "controls")):
             text = suite(name, results, chosen)
-            parts += [f"## {name}: {title.lower()}\n\n{text}"] if text else []
+            parts += [f"## {name}{title}\n\n{text}"] if text else []
     for name, (title, section) in SECTIONS.items():
         if (RESULTS / f"{name}.json").exists():
             parts.append(f"## {title}\n\n{origin(load(name))}\n{section()}")
+    parts[0] += f"\n{contents(parts[1:])}\n"
     (RESULTS / "README.md").write_text("\n".join(parts))
+
+
+def contents(parts: list[str]) -> str:
+    """Links to the sections, and to the figures."""
+    titles = [part.splitlines()[0].removeprefix("## ") for part in parts]
+    anchors = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+    figures = [path for path in sorted((RESULTS / "figures").glob("*.png")) if path.stem != "sensor-std"]  # of data
+    return "\n".join(
+        [
+            "Networks are trained as the paper says, but for `grcd` and its parts, which have their own settings, and"
+            " where a title says otherwise. The floor is what training signals score.\n",
+            *(f"- [{title}](#{anchor})" for title, anchor in zip(titles, anchors, strict=True)),
+            "- Figures: " + ", ".join(f"[{path.stem}](figures/{path.name})" for path in figures),
+        ]
+    )
 
 
 if __name__ == "__main__":

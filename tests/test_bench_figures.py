@@ -234,7 +234,7 @@ def test_on_the_command_line(main, snr, tmp_path):
 
 def test_nothing_at_all_is_an_error(tmp_path):
     message = refused(command("bench", "figures", cwd=tmp_path))
-    assert "nothing to draw in results" in message
+    assert "nothing to draw in runs/bench-results" in message
     assert "grcd bench run main --settings metr-la,molene,sbm-c1,sbm-c4,sbm-c16 --seeds 0,1,2" in message
     assert list(tmp_path.iterdir()) == []
 

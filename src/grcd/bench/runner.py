@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
@@ -51,6 +52,8 @@ def run(
     for cell in cells:
         _refuse_others(cell, results, settings)
     groups = _groups([cell for cell in cells if not done(cell, results)])
+    if any(group[0].needs_network for group in groups):
+        make_folder(runs)  # one that cannot be would fail every cell
     work = partial(_computed, results=make_folder(results), runs=runs, device=device, settings=settings)
     total, computed, failed = sum(map(len, groups)), 0, 0
     with bar("benchmark", total) as advance:
@@ -58,6 +61,12 @@ def run(
             computed, failed = computed + count, failed + bad
             advance(computed, "")
     return computed, failed
+
+
+def failures(cells: Sequence[Cell], results: Path) -> dict[str, int]:
+    """Why cells failed, and how many for that reason; the most frequent first."""
+    reasons = ((read(cell, results) or {}).get("error") for cell in cells)
+    return dict(Counter(" ".join(reason.split()) for reason in reasons if reason).most_common())
 
 
 def _refuse(settings: dict, jobs: int) -> None:

@@ -156,7 +156,7 @@ def _impute(settings, seeds) -> list[Cell]:
 
 def _quick(settings, seeds) -> list[Cell]:
     settings = settings or ("sbm-c16",)
-    places = product(settings, ("grcd", "grcd-rho3", "edm"), seeds[:1], (4, 8, 16, 64))
+    places = product(settings, ("grcd", "edm"), seeds[:1], (4, 8, 16, 64))
     return [Cell(*place) for place in places] + beside(settings)
 
 

@@ -41,7 +41,9 @@ def collected(suite: str, cells: Sequence[Cell], results: Path) -> dict[Key, Ent
     notes = {key: _note(known) for key, known in told.items() if suite == "gad-native" and key[2] is not None}
     table = {key: Entry(**entry, paper=paper(suite, *key), note=notes.get(key, "")) for key, entry in found.items()}
     if not any(entry.values for entry in table.values()):
-        raise InputError(f"no cells of {suite} in {results}", "measured ones", f"grcd bench run {suite}")
+        raise InputError(
+            f"no cells of {suite} in {results}", "measured ones", f"grcd bench run {suite} --results {results}"
+        )
     return table | (_gains(cells, results) if suite == "snr" else {})
 
 

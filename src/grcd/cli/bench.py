@@ -24,7 +24,9 @@ Settings = Annotated[
 ]
 Methods = Annotated[str | None, typer.Option("--methods", help="Only these methods, with commas.")]
 Seeds = Annotated[str, typer.Option(help="Which seeds, with commas.")]
-Results = Annotated[Path, typer.Option(help="Where the cells are.")]
+Results = Annotated[Path, typer.Option(help="Where the cells are. (Those of the project itself: results.)")]
+REASONS = 5  # told of what went wrong
+OWN = Path("runs/bench-results")  # not the project's, which hold all cells already
 
 
 @app.command("run")
@@ -35,7 +37,7 @@ def run(
     methods: Methods = None,
     device: Device = "auto",
     jobs: Annotated[int, typer.Option(help="Trainings side by side.")] = 1,
-    results: Results = Path("results"),
+    results: Results = OWN,
     runs: Annotated[Path, typer.Option(help="Where the trained networks are kept.")] = Path("runs/bench"),
     chosen: Annotated[
         list[str] | None, typer.Option("--set", help="A training setting for all, as key=value; may be repeated.")
@@ -47,6 +49,8 @@ def run(
     cells = suites.cells(suite, parsing.listed(settings), parsing.numbers(seeds), parsing.listed(methods))
     computed, failed = runner.run(cells, results, runs, device, jobs, parsing.settings(chosen or []))
     print(f"{suite}: {len(cells)} cells, {computed} computed now, {failed} failed")
+    for reason, count in list(runner.failures(cells, results).items())[:REASONS]:
+        print(f"failed: {count} cell{'s' * (count > 1)}: {reason}")
     print(f"next: grcd bench table {suite} --results {results}" + (f" --settings {settings}" if settings else ""))
 
 
@@ -56,11 +60,12 @@ def table(
     settings: Settings = None,
     seeds: Seeds = "0,1,2",
     kind: Annotated[str, typer.Option("--format", help="md, tex or csv.")] = "md",
-    results: Results = Path("results"),
+    results: Results = OWN,
 ) -> None:
     """Print a suite as a table: mean and sd over seeds, the paper's value and the ratio, controls and floor."""
     from ..bench import cost, distances, fillings, suites, tables
 
+    _refuse_file(results)
     cells = suites.cells(suite, parsing.listed(settings), parsing.numbers(seeds))
     own = {
         "cost": cost.table,
@@ -80,12 +85,13 @@ def table(
 def figures(
     settings: Annotated[str | None, typer.Option(help="Which datasets, with commas; by default all.")] = None,
     seeds: Seeds = "0,1,2",
-    results: Results = Path("results"),
+    results: Results = OWN,
     out: Annotated[Path | None, typer.Option(help="Where to draw; by default RESULTS/figures.")] = None,
 ) -> None:
     """Draw what has been measured: terminal references (snr), quality against time (cost) and budget (main)."""
     from ..bench import figures as drawing
 
+    _refuse_file(results)
     written, lacking = drawing.draw(
         results, out or results / "figures", parsing.listed(settings), parsing.numbers(seeds)
     )
@@ -93,3 +99,10 @@ def figures(
         print(f"drawn: {path}")
     for name, error in lacking.items():
         print(f"left out: {name}: {error.got}; {error.do}")
+
+
+def _refuse_file(results: Path) -> None:
+    from ..errors import InputError
+
+    if results.is_file():
+        raise InputError(f"a file as --results: {results}", "a folder of cells", "choose the folder")
