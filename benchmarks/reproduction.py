@@ -327,7 +327,9 @@ def main() -> None:
         "Written by `benchmarks/reproduction.py` from the cells beside it. The band of a claim is in brackets; in a"
         " differing line `(!)` marks the numbers outside it. Means over seeds 0, 1, 2.",
         "",
-        f"{len(every)} claims: " + ", ".join(f"{number} {name}" for name, number in count.items()) + ".",
+        f"{len(every)} claims: "
+        + ", ".join(f"{number} {name.replace(DIFFERS, 'differ')}" for name, number in count.items())
+        + ".",
     ]
     for title, part in claims.items():
         lines += ["", f"## {title}", "", "| claim (band) | paper | here | verdict |", "| --- | --- | --- | --- |"]
