@@ -8,7 +8,7 @@ from grcd.ensemble import quantiles
 
 @pytest.mark.parametrize("n", [1, 9, 20, 100])
 def test_a_reading_falls_below_a_quantile_of_its_level_as_often_as_it_says(n):
-    """Of uniform draws the quantile is that share itself, and linear in their order statistics, which average k/(n + 1)."""
+    """Of uniform draws a quantile is that share, and linear in their order statistics, which average k / (n + 1)."""
     expected = np.arange(1, n + 1) / (n + 1)
     levels = np.linspace(1 / (n + 1), n / (n + 1), 13)
     assert quantiles(np.random.default_rng(n).permutation(expected), levels) == pytest.approx(levels, rel=1e-12)
