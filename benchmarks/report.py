@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from grcd.bench import cost, distances, fillings, suites, tables
+from grcd.bench.cells import Cell
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -137,6 +138,20 @@ PROTOCOLS = {  # folder of cells, what was set
 }
 
 
+def origins(cells: list[Cell], results: Path) -> str:
+    """What cells were computed on, and when; for times also which methods were timed there."""
+    dates, timed = {}, {}
+    for cell in cells:
+        found = json.loads(cell.path(results).read_text())
+        dates.setdefault(found["hardware"], []).append(found["date"])
+        if cell.timed:
+            timed.setdefault(found["hardware"], {})[cell.method] = None
+    ordered = sorted(dates.items(), key=lambda item: -len(item[1]))
+    text = "; ".join(f"{name}, {' to '.join(sorted({min(when), max(when)}))}" for name, when in ordered)
+    times = "; ".join(f"{name} ({', '.join(methods)})" for name, methods in timed.items())
+    return f"{text}. Times: {times}" if times else text
+
+
 def suite(name: str, results: Path, chosen: str) -> str | None:
     """A table of the benchmark, from the cells that are there."""
     cells = [cell for cell in suites.cells(name) if cell.path(results).exists()]
@@ -145,9 +160,9 @@ def suite(name: str, results: Path, chosen: str) -> str | None:
     cells = [cell for cell in cells if cell.setting in settings]
     if not cells or (name != "controls" and not trained):
         return None
-    example = json.loads((trained or cells)[0].path(results).read_text())
-    where = f"{example['date']}, {example['hardware']}"
-    recipe = f"`grcd bench run {name} --settings {','.join(settings)}{chosen}`, seeds 0, 1, 2, {where}."
+    recipe = (
+        f"`grcd bench run {name} --settings {','.join(settings)}{chosen}`, seeds 0, 1, 2. {origins(cells, results)}."
+    )
     own = {"cost": cost, "distances": distances, "impute": fillings}.get(name)
     if own:
         return f"{recipe}\n\n{own.table(list(settings), (0, 1, 2), results, 'md')}"
