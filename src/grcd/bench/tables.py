@@ -78,6 +78,7 @@ def row_name(suite: str, cell: Cell) -> str:
     if suite == "grid":
         return f"rho{cell.rho:g}" + (", validation" if cell.split == "val" else "")
     varied = [
+        f"NFE {cell.nfe}" if suite == "impute" and cell.nfe else None,
         cell.solver,
         None if cell.rho is None else f"rho {cell.rho:g}",
         None if cell.grid == "power" else cell.grid,
