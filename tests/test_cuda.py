@@ -11,8 +11,9 @@ import torch.nn.functional as F
 import grcd
 import grcd.solvers
 from grcd import device as devices
-from grcd import sampling
+from grcd import reference, sampling
 from grcd.kernels import silu_norm
+from grcd.mixture import Mixture
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 SOLVERS = [name for name, row in grcd.solvers.SOLVERS.items() if row.process != "heat"]
@@ -181,3 +182,20 @@ def test_a_run_samples_alike_on_both_devices(tmp_path, method):
         assert np.abs(there.sample(50, nfe=5, solver=solver, batch=7) - y).max() <= 1e-5 * np.abs(y).max()
     coarse = there.sample(50, nfe=5, precision="bfloat16")
     assert np.abs(coarse - there.sample(50, nfe=5)).max() <= 0.05 * np.abs(coarse).max()
+
+
+@pytest.mark.parametrize("shape", [(9,), (50, 9), (3, 4, 9)])
+def test_a_mixture_has_the_density_and_the_score_that_it_has_on_a_processor(shape):
+    random = np.random.default_rng(0)
+    roots = random.standard_normal((5, 9, 12))
+    full, low = reference.full, lambda C: reference.low_rank(C, 4)
+    kinds = (full, full, low, low, full)  # some share their products
+    parts = tuple(kind(root @ root.T / 9) for kind, root in zip(kinds, roots, strict=True))
+    weights, means = torch.full((5,), 0.2).double(), torch.from_numpy(random.standard_normal((5, 9)))
+    here = Mixture(weights, means, parts)
+    x = torch.from_numpy(2 * random.standard_normal(shape))
+    q = torch.from_numpy(0.1 + random.random((*shape[:-1], 1)))
+    for level in (0.3, q):
+        there = level.cuda() if isinstance(level, torch.Tensor) else level
+        for got, want in zip(here.to("cuda").scored(x.cuda(), there), here.scored(x, level), strict=True):
+            torch.testing.assert_close(got.cpu(), want, rtol=1e-9, atol=1e-10)

@@ -496,3 +496,16 @@ def test_as_noise_grows_every_reference_becomes_the_gmrf_in_graph_coordinates():
     for member in members:
         marginal = process.to_graph(process.to_graph(member.covariance(1e8), 1e8).T, 1e8)
         close(marginal, field.covariance())
+
+
+@pytest.mark.parametrize("kind", [reference.full, lambda C: reference.low_rank(C, 3)], ids=["full", "low rank"])
+@pytest.mark.parametrize(
+    "q", [0.3, torch.tensor([[0.0], [0.1], [1.0], [9.0]], dtype=torch.float64)], ids=["one", "each"]
+)
+def test_stacked_references_have_the_densities_and_scores_of_each(kind, q):
+    several = [kind(COVARIANCE + k * np.diag(np.arange(1.0, NODES + 1))) for k in range(3)]
+    x = torch.stack([NOISE, 2 * NOISE, NOISE + 1])
+    log_prob, scores = reference.stacked(several).scored(x, q)
+    for k, one in enumerate(several):
+        close(log_prob[k], one.scored(x[k], q)[0])
+        close(scores[k], one.scored(x[k], q)[1])

@@ -38,6 +38,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import torch
@@ -45,7 +46,7 @@ from torch import Tensor
 
 from .data.splits import evenly
 from .progress import bar
-from .reference import EPS_REF, Gaussian, LowRank
+from .reference import EPS_REF, Gaussian, LowRank, stacked
 
 COMPONENTS = (2, 3, 4, 6, 8)  # tried in this order, after one
 LARGE, RANK = 512, 256  # nodes; principal coordinates where there are more
@@ -63,6 +64,16 @@ class Mixture:
     weights: Tensor  # (components,)
     means: Tensor  # (components, nodes)
     parts: tuple[Gaussian, ...]
+
+    def __post_init__(self):
+        object.__setattr__(self, "_stacks", [*self._stacked()])
+
+    def _stacked(self) -> Iterator[tuple[Tensor, Gaussian]]:  # means (k, 1, nodes), and the parts as one
+        """On a GPU neighbours of one kind share their products; on a processor, for the sake of its caches, none do."""
+        kinds = [(type(part), part.B.shape) if part.B.is_cuda else k for k, part in enumerate(self.parts)]
+        for _, run in groupby(range(len(kinds)), kinds.__getitem__):
+            here = [*run]
+            yield self.means[here, None], stacked([self.parts[k] for k in here])
 
     def to(self, device) -> Mixture:
         return Mixture(self.weights.to(device), self.means.to(device), tuple(part.to(device) for part in self.parts))
@@ -101,9 +112,11 @@ class Mixture:
 
     def _components(self, x: Tensor, q) -> tuple[Tensor, list[Tensor]]:  # (..., components), components of (..., nodes)
         """``log w_k + log N_k``, and the scores of the components."""
-        found = [part.scored(x - mean, q) for mean, part in zip(self.means, self.parts, strict=True)]
-        joint = torch.stack([log_prob for log_prob, _ in found], -1) + self.weights.log()
-        return joint, [score for _, score in found]
+        rows = x.reshape(-1, x.shape[-1])
+        q = q.expand(*x.shape[:-1], 1).reshape(-1, 1) if isinstance(q, Tensor) else q
+        found = [parts.scored(rows - means, q) for means, parts in self._stacks]
+        joint = torch.cat([log_prob for log_prob, _ in found]).T + self.weights.log()
+        return joint.view(*x.shape[:-1], -1), [score.view_as(x) for _, scores in found for score in scores]
 
     def responsible(self, x: Tensor, q=0.0) -> Tensor:  # (..., components)
         """Posterior probabilities of the components."""

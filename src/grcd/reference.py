@@ -67,7 +67,10 @@ QUADRATURE = 32  # nodes of the forcing's integrals
 
 @dataclass(frozen=True)
 class Gaussian:
-    """``N(0, B diag(v) B^T)``. Tensors are float64; ``q`` is a float or a tensor that broadcasts to (..., modes)."""
+    """``N(0, B diag(v) B^T)``. Tensors are float64; ``q`` is a float or a tensor that broadcasts to (..., modes).
+
+    Densities and scores of several references at once, of signals (k, batch, nodes), are those of ``stacked`` ones.
+    """
 
     v: Tensor  # (modes,) strictly positive
     B: Tensor  # (nodes, modes) orthonormal
@@ -79,7 +82,7 @@ class Gaussian:
         return x @ self.B
 
     def nodes(self, z: Tensor) -> Tensor:
-        return z @ self.B.T
+        return z @ self.B.mT
 
     def filtered(self, x: Tensor, gain: Tensor, z: Tensor | None = None) -> Tensor:
         """A function of the covariance applied to ``x``, by its values on the eigenmodes; ``z`` are the modes of ``x``,
@@ -125,7 +128,7 @@ class Gaussian:
     def scored(self, x: Tensor, q) -> tuple[Tensor, Tensor]:  # (...), (..., nodes)
         """Log-density and score at once, for the price of the score."""
         variance, z = self.variance(q), self.modes(x)
-        size = (self.multiplicity * variance.log()).sum(-1) + len(self.B) * math.log(2 * math.pi)
+        size = (self.multiplicity * variance.log()).sum(-1) + self.B.shape[-2] * math.log(2 * math.pi)
         return -(self._energy(x, variance, z) + size) / 2, self.filtered(x, -1 / variance, z)
 
     def _energy(self, x: Tensor, variance: Tensor, z: Tensor) -> Tensor:
@@ -207,12 +210,18 @@ class LowRank(Gaussian):
 
     @property
     def multiplicity(self) -> Tensor:
-        nodes, rank = self.B.shape
-        return torch.cat([torch.ones_like(self.v[:-1]), torch.full_like(self.v[-1:], nodes - rank)])
+        nodes, rank = self.B.shape[-2:]
+        return torch.cat([torch.ones_like(self.v[..., :-1]), torch.full_like(self.v[..., -1:], nodes - rank)], -1)
 
     def _energy(self, x: Tensor, variance: Tensor, z: Tensor) -> Tensor:
         left = (x - self.nodes(z)).square().sum(-1)  # not |x|^2 - |z|^2, which cancels
         return (z.square() / variance[..., :-1]).sum(-1) + left / variance[..., -1]
+
+
+def stacked(references: Sequence[Gaussian]) -> Gaussian:
+    """References of one kind and size as one: ``v`` (k, 1, modes), ``B`` (k, nodes, modes)."""
+    v, B = (torch.stack([getattr(one, key) for one in references]) for key in ("v", "B"))
+    return type(references[0])(v[:, None], B)
 
 
 def ledoit_wolf(signals: np.ndarray, eps_ref: float = EPS_REF) -> np.ndarray:
