@@ -378,11 +378,16 @@ def test_a_timed_cell_holds_the_time_of_sampling_and_of_the_network_alone(bench,
 
 def test_a_cell_of_distances_holds_every_metric_with_its_floor_and_the_permutation_test(bench, tiny, trainings):
     cells = suites.cells("distances", ["tiny"], seeds=[1])
-    assert bench.run(cells) == (4, 0)
+    assert bench.run(cells) == (6, 0)
     assert trainings == ["grcd", "grcd-rho3"]
     for cell in cells:
-        model, found = by_hand(tiny, cell.method, 1), bench.read(cell)
-        x = model.sample(len(tiny.test), nfe=cell.nfe, seed=1)
+        found = bench.read(cell)
+        if cell.needs_network:
+            x = by_hand(tiny, cell.method, 1).sample(len(tiny.test), nfe=cell.nfe, seed=1)
+            assert (found["spent"], found["config"]["method"]) == (cell.nfe, cell.method)
+            assert cell.path(bench.results).name == f"{cell.method}_s1_nfe{cell.nfe}_distances.json"
+        else:
+            x = draw(evaluation.controls(tiny, mixture=True)[cell.method], tiny, len(tiny.test), 1)
         assert found["distances"] == {name: d.to_dict() for name, d in evaluation.distances(x, tiny).items()}
         assert list(found["distances"]) == list(distances.SHORT)  # each of them has its column
         given = tiny.train[np.linspace(0, len(tiny.train) - 1, len(tiny.test)).astype(int)]
@@ -390,12 +395,11 @@ def test_a_cell_of_distances_holds_every_metric_with_its_floor_and_the_permutati
         assert found["p"] == evaluation.permutation_test(z[0], z[2])
         assert found["p_floor"] == evaluation.farther_test(*z)
         assert "scores" not in found
-        assert (found["spent"], found["config"]["method"]) == (cell.nfe, cell.method)
-        assert cell.path(bench.results).name == f"{cell.method}_s1_nfe{cell.nfe}_distances.json"
     assert bench.run(cells) == (0, 0)
     lines = distances.table(["tiny"], [1], bench.results, "md").splitlines()
     names = [line.split("|")[1].strip() for line in lines if line.startswith("|")]
-    assert names[2:] == ["floor", "grcd, NFE 4", "grcd, NFE 64", "grcd-rho3, NFE 4", "grcd-rho3, NFE 64"]
+    drawn = ["control-full", "control-mixture"]
+    assert names[2:] == ["floor", "grcd, NFE 4", "grcd, NFE 64", "grcd-rho3, NFE 4", "grcd-rho3, NFE 64", *drawn]
     energy = bench.read(cells[0])["distances"]["energy"]
     assert f"| {energy['floor']:.4f} |" in lines[6]
     assert f"| {energy['value']:.4f} |" in lines[7]
@@ -857,7 +861,14 @@ def test_the_cells_of_the_suites_beyond_the_main_table():
         for seed in (0, 1)
     }
     # Each cell holds the floor, and controls have no budget.
-    assert {*suites.cells("distances", ["molene", "metr-la"], [0, 3])} == {
+    found = suites.cells("distances", ["molene", "metr-la"], [0, 3])
+    assert {*found} - {*networks(found)} == {
+        Cell(setting, f"control-{name}", seed, distances=True)
+        for setting in ("molene", "metr-la")
+        for name in ("full", "mixture")
+        for seed in (0, 3)
+    }
+    assert {*networks(found)} == {
         Cell(setting, name, seed, nfe, distances=True)
         for setting in ("molene", "metr-la")
         for name in ("grcd", "grcd-rho3")

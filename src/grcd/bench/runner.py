@@ -177,31 +177,35 @@ def _trained(cell: Cell, data: Dataset, runs: Path, device: str, settings: dict)
 
 
 def _scored(cell: Cell, model: GRCD | dict, data: Dataset) -> dict:
+    work = {"time": _timed, "distances": _distanced, "filling": _filled, "scores": _sampled}[cell.holds]
     if not cell.needs_network:
-        return (_without_network if cell.mask is None else _timed if cell.timed else _filled)(cell, model, data)
+        return (_without_network if cell.holds == "scores" else work)(cell, model, data)
     model = model.as_method(cell.method)
     about = {"training": model.result, "config": asdict(model.config)}
     about |= {} if cell.mask else {"spent": model.spends(cell.nfe, cell.solver)}
     if cell.support:  # of what comes out, not of the network
         model.config = replace(model.config, support=cell.support)
-    work = {"time": _timed, "distances": _distanced, "filling": _filled, "scores": _sampled}[cell.holds]
     return work(cell, model, data) | about
 
 
-def _generated(cell: Cell, model: GRCD, n: int) -> np.ndarray:
+def _generated(cell: Cell, model: GRCD | dict, data: Dataset) -> np.ndarray:
+    """As many signals as there are to compare with; of a control, where there are controls in place of a model."""
+    n = len(data.split(cell.split))
+    if isinstance(model, dict):
+        return draw(model[cell.method], data, n, cell.seed)
     x = model.sample(n, cell.nfe, cell.seed, *_how(cell))
     if not np.isfinite(x).all():
         raise ArithmeticError(f"{(~np.isfinite(x)).sum()} of {x.size} generated readings are not finite")
     return x
 
 
-def _distanced(cell: Cell, model: GRCD, data: Dataset) -> dict:
-    real = data.split(cell.split)
-    x, z = _generated(cell, model, len(real)), data.normalizer.apply
-    found = distances(x, data, cell.split, model.device)
-    p = permutation_test(z(x), z(real), device=model.device)
+def _distanced(cell: Cell, model: GRCD | dict, data: Dataset) -> dict:
+    real, device = data.split(cell.split), getattr(model, "device", "cpu")
+    x, z = _generated(cell, model, data), data.normalizer.apply
+    found = distances(x, data, cell.split, device)
+    p = permutation_test(z(x), z(real), device=device)
     given = data.train[evenly(len(data.train), len(real))]  # the floor's
-    farther = farther_test(z(x), z(given), z(real), device=model.device)
+    farther = farther_test(z(x), z(given), z(real), device=device)
     return {"distances": {name: distance.to_dict() for name, distance in found.items()}, "p": p, "p_floor": farther}
 
 
@@ -226,7 +230,7 @@ def _filler(cell: Cell, model: GRCD | None, data: Dataset) -> Callable[[np.ndarr
 
 def _sampled(cell: Cell, model: GRCD, data: Dataset) -> dict:
     real, began = data.split(cell.split), time.perf_counter()
-    x = _generated(cell, model, len(real))
+    x = _generated(cell, model, data)
     sampling = time.perf_counter() - began
     z = data.normalizer.apply(x)
     scores = ammd(z, data.normalizer.apply(real), data.graph, model.device)
@@ -281,6 +285,5 @@ def _least(work, repeats: int) -> float:
 def _without_network(cell: Cell, known: dict, data: Dataset) -> dict:
     if cell.method == "floor":
         return {"scores": floor(data).to_dict()}
-    x = draw(known[cell.method], data, len(data.test), cell.seed)
-    z = data.normalizer.apply
+    x, z = _generated(cell, known, data), data.normalizer.apply
     return {"scores": ammd(z(x), z(data.test), data.graph).to_dict()}

@@ -11,7 +11,7 @@ symmetrizer   METR-LA's directed weights made symmetric by the larger of the two
 ablation      what each part of grcd brings: reference, backbone, solver, grid, kappa; one taken back at a time. And
               what it costs to keep readings within their range
 impute        hidden readings filled: grcd and its reference alone beside baselines, four kinds of gaps
-distances     grcd and the paper's GRCD by metrics that a covariance cannot fool
+distances     grcd and the paper's GRCD by metrics that a covariance cannot fool, beside a Gaussian and a mixture
 gad-native    GAD at its authors' numbers of steps, and trained at their size and length
 quick         SBM c = 16, one seed, GRCD and EDM, controls and floor: for two cores
 """
@@ -141,7 +141,8 @@ def _ablation(settings, seeds) -> list[Cell]:
 
 def _distances(settings, seeds) -> list[Cell]:
     settings = settings or SETTINGS
-    places = product(settings, ("grcd", "grcd-rho3"), seeds, (4, 64))
+    places = [*product(settings, ("grcd", "grcd-rho3"), seeds, (4, 64))]
+    places += product(settings, ("control-full", "control-mixture"), seeds)
     return [Cell(*place, distances=True) for place in places]
 
 
