@@ -19,6 +19,15 @@ class Zeros(torch.nn.Module):
         return torch.zeros_like(x)
 
 
+def speaking(model):
+    """The model, with a network that adds something: the first of few updates may not be better than none."""
+    with torch.no_grad():
+        model.network.output.copy_(
+            torch.linspace(-0.05, 0.05, model.network.output.numel()).view_as(model.network.output)
+        )
+    return model
+
+
 def six_nodes():
     W = np.zeros((6, 6))
     for i, j, w in EDGES:

@@ -123,7 +123,7 @@ def test_an_interrupt_leaves_with_130_and_the_same_command_goes_on(folder, tmp_p
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "goes on with the same command" in stderr
+    assert "The same command goes on from here" in stderr
     assert "Traceback" not in stderr
     assert run(*command, "--out", "stopped", cwd=tmp_path).returncode == 0
     assert run(*command, "--out", "whole", cwd=tmp_path).returncode == 0

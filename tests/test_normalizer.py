@@ -172,7 +172,9 @@ def test_gaps_do_not_excuse_infinite_values(small_blocks):
         InputError, match=r"^got 3 infinite values in signals, the first in signal 8, at nodes east, west\n"
     ):
         check_signals(x, GRAPH, gaps=True)
-    with pytest.raises(InputError, match=f"(?s)^got {np.isnan(x).sum() + 3} NaN or infinite values .*make them again"):
+    with pytest.raises(
+        InputError, match=f"(?s)^got {np.isnan(x).sum() + 3} NaN or infinite values .*make the signals again"
+    ):
         check_signals(x, GRAPH)
 
 

@@ -5,12 +5,14 @@ import shutil
 import subprocess
 import sys
 import warnings
+from copy import copy
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from conftest import speaking
 from matplotlib.image import imread
 from test_cli import QUICK
 
@@ -65,7 +67,7 @@ class Parsed(HTMLParser):
 def trained(tiny, quick, tmp_path_factory):
     run = tmp_path_factory.mktemp("report") / "run"
     grcd.GRCD(tiny.graph, seed=3, device="cpu", **quick).fit(tiny.train, tiny.val, run=run, name="tiny")
-    return run, grcd.load(run, "cpu")
+    return run, speaking(grcd.load(run, "cpu"))
 
 
 @pytest.fixture(scope="module")
@@ -144,15 +146,29 @@ def test_coverage_is_the_share_of_hidden_readings_within_their_bands(material):
 
 @pytest.mark.parametrize(
     ("ammd", "floor", "control", "kind"),
-    [(0.02, 0.019, 0.5, "good"), (0.0009, -0.001, 0.5, "good"), (0.04, 0.02, 0.05, "fair"), (0.06, 0.02, 0.05, "bad")],
+    [
+        (0.02, 0.019, 0.5, "good"),
+        (0.0009, -0.001, 0.5, "good"),
+        (0.04, 0.02, 0.05, "nearer"),
+        (0.047, 0.02, 0.05, "as near"),
+        (0.054, 0.02, 0.05, "as near"),
+        (0.06, 0.02, 0.05, "bad"),
+    ],
 )
 def test_the_verdict_follows_floor_and_controls(material, ammd, floor, control, kind):
     base = material.scores
     controls = {"control-full": replace(base, ammd=control), "control-gmrf": replace(base, ammd=0.9)}
     scores = replace(base, ammd=ammd, floor=replace(base, ammd=floor), controls=controls)
     found, sentence = report.verdict(replace(material, scores=scores))
-    assert found == kind
-    assert ("control-full" in sentence) == (kind == "bad")
+    assert found == (kind if kind in ("good", "bad") else "fair")
+    assert ("control-full" in sentence) == (kind in ("as near", "bad"))
+
+
+def test_the_verdict_says_if_the_network_adds_nothing(material):
+    model, controls = copy(material.model), {"control-full": replace(material.scores, ammd=0.001)}
+    model.network = model.fresh_network()
+    scores = replace(material.scores, ammd=0.06, floor=replace(material.scores, ammd=0.02), controls=controls)
+    assert "nothing to add" in report.verdict(replace(material, model=model, scores=scores))[1]
 
 
 def test_names_are_shown_and_never_read_as_html(material, tiny, trained):

@@ -11,6 +11,7 @@ of the reference. So strength turns smoothly from the signal itself to an uncond
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,8 +33,8 @@ SUBSTEPS = 64  # of a mixture's flow from beyond the largest level
 
 def augment(model: GRCD, x: np.ndarray, strength: float, n: int, nfe: int, seed: int) -> np.ndarray:
     """``n`` variations of each of the signals (signals, nodes), in their units: (n, signals, nodes)."""
-    if not 0 <= strength <= 1:
-        raise InputError(f"strength = {strength}", "a number from 0 (the signal) to 1 (any signal)", "try 0.2")
+    if not isinstance(strength, Real) or not 0 <= strength <= 1:
+        raise InputError(f"strength = {strength!r}", "a number from 0 (the signal) to 1 (any signal)", "try 0.2")
     if model.method.process != "conjugate":
         raise InputError(f"the method {model.config.method!r}", "one on the conjugate process", "train grcd")
     found = np.repeat(x[None], n, axis=0).astype(np.float64)

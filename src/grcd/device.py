@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,14 @@ def find(name: str = "auto") -> torch.device:
             "use cpu, or install a CUDA build of torch",
         )
     return device
+
+
+def memory() -> float:
+    """Bytes of memory that the machine has; infinite where it does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
 
 
 @contextmanager

@@ -74,6 +74,12 @@ def refuse_existing(path: str | Path, force: bool) -> None:
         raise InputError(f"an output that exists already: {path}", "a new path", "choose another, or add --force")
 
 
+def refuse_other_ending(path: str | Path, ending: str, do: str = "choose another --out") -> None:
+    """Before any work is done for it: an output is what its name says."""
+    if Path(path).suffix != ending:
+        raise InputError(f"the output {path}", f"a name that ends in {ending}", do)
+
+
 def refused(path: Path, error: OSError) -> InputError:
     """What the file system said, and what helps against it."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -16,6 +16,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 POSTERIORS = ("diffusion", "reference")
 ENTRIES = {"cpu": 1 << 20, "cuda": 1 << 24}  # readings filled at a time: the more, the better systems are solved
 CHOICE = plan.Choice(solver="ancestral-2m")
+FEW = 4  # network evaluations; with fewer, the steps are too long for draws that are as wide as they should be
+OFF = 4.0  # z-scores that half of all readings are beyond only if all are in another unit
+COPIES = 8  # of the draws of one signal, at the most, while they are made
 WILD = 20.0  # z-scores beyond which a reading is probably in another unit
 
 
@@ -106,9 +110,11 @@ def _linear(y, H, noise, nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     """What can be observed of signals on so many nodes."""
     H = np.atleast_2d(np.asarray(H.toarray() if sp.issparse(H) else H, dtype=np.float64))
     y = np.asarray(y, dtype=np.float64)
-    if H.ndim != 2 or H.shape[1] != nodes or not np.isfinite(H).all() or not np.abs(H).sum(axis=1).all():
+    if H.ndim != 2 or H.shape[1] != nodes or not len(H) or not np.isfinite(H).all() or not np.abs(H).sum(axis=1).all():
         raise InputError(
-            f"H of shape {H.shape}", f"finite rows over {nodes} nodes, none of them zero", "one row a reading"
+            f"H of shape {H.shape}",
+            f"finite rows over {nodes} nodes, one or more, none of them zero",
+            "one row a reading",
         )
     if y.ndim != 2 or y.shape[1] != len(H) or np.isinf(y).any():
         raise InputError(
@@ -137,20 +143,41 @@ def _warn(model: GRCD, x: np.ndarray) -> None:
     if empty:
         note = f"{empty} of {len(x)} signals have no reading at all: they are drawn as if nothing were known of them"
         warnings.warn(note, InputWarning, stacklevel=4)
+    warn_of_units(model, x)
+
+
+def warn_of_units(model: GRCD, x: np.ndarray) -> None:
+    """Readings that are far from where they were in training, each by itself or all together."""
     moments = Normalizer.of(model.facts["normalizer"])
-    far = np.nanmax(np.abs((x - moments.mean) / moments.std), axis=0, initial=0.0, where=~np.isnan(x))
-    if (far > WILD).any():
-        names = [name for name, z in zip(model.graph.node_ids, far, strict=True) if z > WILD]
+    z = np.abs((x - moments.mean) / moments.std)
+    far = np.nanmax(z, axis=0, initial=0.0, where=~np.isnan(x)) > WILD
+    if far.any():
+        names = [name for name, wild in zip(model.graph.node_ids, far, strict=True) if wild]
+        note = f"readings more than {WILD:g} standard deviations from the training mean, at {some(names)}:"
+        warnings.warn(f"{note} another unit, or a value that marks gaps (--missing)?", InputWarning, stacklevel=4)
+    elif not np.isnan(x).all() and (typical := np.nanmedian(z)) > OFF:
         note = (
-            f"readings more than {WILD:g} standard deviations from the training mean, at {some(names)}: another unit?"
+            f"readings are {typical:.1f} standard deviations from the training mean, half of them more: another unit?"
         )
         warnings.warn(note, InputWarning, stacklevel=4)
 
 
+def refuse_heavy(n: int, nodes: int) -> None:
+    """All draws of a signal are in memory at once."""
+    size = COPIES * 8 * n * nodes
+    if size > devices.memory():
+        raise InputError(
+            f"n = {n:,} draws on {nodes} nodes, which take {size / 1e9:,.0f} GB for a single signal",
+            f"what fits into memory, {devices.memory() / 1e9:,.0f} GB",
+            "take fewer: a hundred are enough for a median, a thousand for most quantiles",
+        )
+
+
 def _filler(model: GRCD, n: int, nfe: int, seed: int, kind: str, solver: str | None) -> Callable:
     """From observations, and the numbers of the signals, to z-scored draws (signals, n, nodes)."""
+    exact = partial(_from_reference, model, n, seed)
     if kind == "reference":
-        return lambda seen, rows: _from_reference(model, seen, n, seed, rows)
+        return exact
     if model.method.process == "heat":
         raise InputError(
             f"the method {model.config.method!r}",
@@ -159,18 +186,28 @@ def _filler(model: GRCD, n: int, nfe: int, seed: int, kind: str, solver: str | N
         )
     choice = model.choice(nfe, **asdict(CHOICE) | ({} if solver is None else {"solver": solver}))
     levels = model.levels(nfe, choice)
+    if model.adds_nothing:
+        note = "the network of this run adds nothing to its reference, whose exact posterior is drawn from"
+        warnings.warn(note, InputWarning, stacklevel=4)
+        return exact
+    if nfe < FEW:
+        note = f"so few network evaluations ({nfe}) make intervals too narrow: take {FEW} or more, best 8"
+        warnings.warn(note, InputWarning, stacklevel=4)
     eps_hat = _in_parts(model.noise_prediction(), model.batch())
 
     def fill(seen: Observations, rows: np.ndarray) -> Tensor:
-        x0 = _from_reference(model, seen, n, seed, rows)
-        x = x0 + levels[0] * _normal(seed, "noise", rows, x0.shape, x0.device)
+        random, x0 = _random(seed, rows, model.device), exact(seen, rows)
+        x = x0 + levels[0] * random("noise", x0.shape)
         eps = observations.guided(eps_hat, model.reference, seen)
 
         def noise(step: int) -> Tensor:  # of a stochastic solver
-            return _normal(seed, f"step {step}", rows, x0.shape, x0.device).flatten(0, 1)
+            return random(f"step {step}", x0.shape).flatten(0, 1)
 
         x = solvers.solve(choice.solver, eps, x.flatten(0, 1), nfe, model.process, model.reference, levels, noise=noise)
-        return model.process.to_graph(x, levels[-1]).view_as(x0)
+        if seen.H is None:  # entries: what was observed is put back, and what is left of the noise is little
+            return model.process.to_graph(x, levels[-1]).view_as(x0)
+        u = Stream(seed, "impute last component", x0.device).uniform(rows, n)
+        return observations.cleaned(model.reference, seen, x.view_as(x0), float(levels[-1]), random, u)
 
     return fill
 
@@ -180,12 +217,15 @@ def _in_parts(eps_hat: Callable, size: int) -> Callable:
     return lambda x, q: torch.cat([eps_hat(part, q) for part in x.split(size)])
 
 
-def _from_reference(model: GRCD, seen: Observations, n: int, seed: int, rows: np.ndarray) -> Tensor:
+def _from_reference(model: GRCD, n: int, seed: int, seen: Observations, rows: np.ndarray) -> Tensor:
     """Exact draws of the reference's posterior; each signal has random numbers of its own, whatever the batch."""
     given = observations.posterior(model.reference, seen)
     uniform = Stream(seed, "impute component", model.device).uniform(rows, n)
-    return given.draw(n, lambda purpose, shape: _normal(seed, purpose, rows, shape, model.device), uniform)
+    return given.draw(n, _random(seed, rows, model.device), uniform)
 
 
-def _normal(seed: int, purpose: str, rows: np.ndarray, shape: tuple[int, ...], device) -> Tensor:
-    return Stream(seed, f"impute {purpose}", device).normal(rows, math.prod(shape[1:])).view(shape)
+def _random(seed: int, rows: np.ndarray, device) -> observations.Noise:
+    """Standard normal numbers for these signals, by purpose and shape."""
+    return lambda purpose, shape: (
+        Stream(seed, f"impute {purpose}", device).normal(rows, math.prod(shape[1:])).view(shape)
+    )

@@ -181,6 +181,11 @@ class GRCD:
             return timed(score, gaussian, self.fresh_network(), on_device, self.config)
 
     @property
+    def adds_nothing(self) -> bool:
+        """Whether no update of the network was better than the reference alone, which is then all there is."""
+        return self.method.parameterisation == "residual" and getattr(self.network, "is_zero", False)
+
+    @property
     def unit(self) -> str:
         """The unit of the signals, if it is known."""
         return self.facts.get("data", {}).get("made", {}).get("unit", "")
@@ -243,6 +248,7 @@ class GRCD:
         """``impute`` for some signals at a time: their rows, and their draws (n, rows, nodes)."""
         self._refuse_unfitted()
         _refuse_uncountable(n=n, **({} if batch is None else {"batch": batch}))
+        imputation.refuse_heavy(n, len(self.graph))
         return imputation.fillings(self, x, n, nfe, seed, posterior, solver, batch)
 
     def infer(
@@ -259,6 +265,7 @@ class GRCD:
         """Draw signals given sums, averages or other linear readings ``y = H x + noise``, in the signals' units."""
         self._refuse_unfitted()
         _refuse_uncountable(n=n)
+        imputation.refuse_heavy(n, len(self.graph))
         return imputation.inferred(self, y, H, noise, n, nfe, seed, posterior, solver)
 
     def augment(
@@ -268,6 +275,7 @@ class GRCD:
         self._refuse_unfitted()
         _refuse_uncountable(n=n)
         x = check_signals(signals, self.graph, "signals to vary", least=1)
+        imputation.warn_of_units(self, x)
         return augmentation.augment(self, x, strength, n, nfe, seed)
 
     def log_prob(
@@ -285,6 +293,7 @@ class GRCD:
         if gaps and not exact:
             do = "take posterior='reference' (--posterior reference), which scores what is there, or fill them (impute)"
             raise InputError(f"{gaps} missing readings in signals to score", "complete signals", do)
+        imputation.warn_of_units(self, x)
         return likelihood.of_signals(self, x, exact, steps, probes, seed)
 
     def node_log_prob(self, signals) -> np.ndarray:  # (signals, nodes)
@@ -391,4 +400,4 @@ def _observed(signals: np.ndarray, what: str) -> tuple[np.ndarray, float]:
 def _refuse_uncountable(**numbers) -> None:
     for key, value in numbers.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise InputError(f"{key} = {value!r}", "a whole number of signals from 1 up", "try 1000")
+            raise InputError(f"{key} = {value!r}", "a whole number from 1 up", f"give {key} as 1 or more")

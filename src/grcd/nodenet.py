@@ -73,6 +73,11 @@ class NodeNet(nn.Module):
         self.output = nn.Parameter(torch.zeros(nodes, width))
         self.offset = nn.Parameter(torch.zeros(nodes))
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is still what it was before training."""
+        return not (self.output.any() or self.offset.any())
+
     def forward(self, x: Tensor, t: Tensor) -> Tensor:  # (batch, nodes), () or (batch, 1) -> (batch, nodes)
         kind = self.output.dtype
         tau = self.time(embedded(t, self.frequencies).to(kind))

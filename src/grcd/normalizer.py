@@ -160,5 +160,7 @@ def _refuse_values(x: np.ndarray, graph: Graph, what: str, gaps: bool) -> None:
             f"{count} {'' if gaps else 'NaN or '}infinite values in {what}, the first in signal {row + 1}, "
             f"at nodes {some(names)}",
             "finite numbers, or NaN where nothing was observed" if gaps else "finite numbers",
-            "correct or drop those values" if gaps else "signals to be scored have no gaps: make them again",
+            "correct or drop those values"
+            if gaps
+            else "fill gaps first (grcd impute), drop those rows, or make the signals again",
         )

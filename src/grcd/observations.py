@@ -55,6 +55,10 @@ class Observations:
         S = across if self.H is None else across @ self.H.T
         return across, S if self.noise is None else S + torch.diag(self.noise)
 
+    def error(self, noise: Noise, n: int) -> Tensor | None:  # (batch, n, m)
+        """``n`` draws of the noise for each signal; None where observations are exact."""
+        return None if self.noise is None else noise("error", (len(self.y), n, self.y.shape[1])) * self.noise.sqrt()
+
     def update(
         self, reference: Gaussian, gain: Tensor, mean: Tensor, error: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:  # (batch, n, nodes), (batch, n)
@@ -100,9 +104,8 @@ class Posterior:
     def draw(self, n: int, noise: Noise, u: Tensor) -> Tensor:  # (batch, n) uniform -> (batch, n, nodes)
         """``n`` signals for each one observed."""
         seen, nodes = self.observations, self.means.shape[-1]
-        chosen = (self.weights.cumsum(-1)[:, None] <= u[..., None]).sum(-1).clamp(max=self.weights.shape[1] - 1)
-        prior = noise("prior", (len(u), n, nodes))
-        error = None if seen.noise is None else noise("error", (len(u), n, seen.y.shape[1])) * seen.noise.sqrt()
+        chosen = _chosen(self.weights[:, None], u)
+        prior, error = noise("prior", (len(u), n, nodes)), seen.error(noise, n)
         found = torch.zeros_like(prior)
         for k, (mean, part) in enumerate(zip(self.reference.means, self.reference.parts, strict=True)):
             drawn, _ = seen.update(part, part.v, mean + part.draw(prior), error)
@@ -160,6 +163,28 @@ def guided(
         return (x - sum(share[:, k, None] * part for k, part in enumerate(updated))) / q
 
     return eps
+
+
+def cleaned(
+    reference: Gaussian | Mixture, observations: Observations, x: Tensor, q: float, noise: Noise, u: Tensor
+) -> Tensor:  # (batch, n, nodes), (batch, n) -> (batch, n, nodes)
+    """Signals ``x_0`` drawn given their noisy states ``x~`` at level ``q`` and the observations: exact under the
+    reference. The noise of the last level is gone, and exact observations hold."""
+    mixture, n = as_mixture(reference), x.shape[1]
+    joint, scores = mixture._components(x, q)
+    prior, error = noise("last", x.shape), observations.error(lambda _, shape: noise("last error", shape), n)
+    drawn, evidence = [], []
+    for part, score in zip(mixture.parts, scores, strict=True):
+        gain, mean = part.v * q**2 / part.variance(q), x + q**2 * score
+        evidence.append(observations.update(part, gain, mean)[1])
+        drawn.append(observations.update(part, gain, mean + part.filtered(prior, gain.sqrt()), error)[0])
+    chosen = _chosen((joint + torch.stack(evidence, -1)).softmax(-1), u)
+    return torch.stack(drawn).gather(0, chosen[None, ..., None].expand(1, *x.shape))[0]
+
+
+def _chosen(weights: Tensor, u: Tensor) -> Tensor:  # (..., components), uniform (...) -> (...)
+    """Which component each uniform number stands for."""
+    return (weights.cumsum(-1) <= u[..., None]).sum(-1).clamp(max=weights.shape[-1] - 1)
 
 
 def _eye(reference: Gaussian) -> Tensor:

@@ -136,7 +136,16 @@ def mode_variances(graph: Graph, data: np.ndarray, reference: np.ndarray, sample
 
 
 def _variance(signals: np.ndarray, U: np.ndarray) -> np.ndarray:
-    return (signals @ U).var(axis=0)
+    """Of each mode; what too few pairs leave without one is not drawn."""
+    found = ((U.T @ pairwise_covariance(signals)) * U.T).sum(axis=1)
+    return np.where(found > 0, found, np.nan)
+
+
+def pairwise_covariance(x: np.ndarray) -> np.ndarray:  # (signals, nodes), NaN where missing -> (nodes, nodes)
+    """Over the signals in which both nodes have a reading."""
+    there = ~np.isnan(x)
+    off = np.where(there, x - np.nanmean(x, axis=0), 0.0)
+    return off.T @ off / np.maximum(there.T.astype(float) @ there, 1.0)
 
 
 def save(figure: Figure, path: str | Path) -> None:

@@ -66,7 +66,8 @@ def _say_warnings() -> None:
 
 
 def _interrupted() -> int:
-    said = "interrupted; nothing is left half-written. A training or a benchmark goes on with the same command"
+    resumes = sys.argv[1:2] in (["train"], ["bench"])
+    said = "interrupted; nothing is left half-written" + (". The same command goes on from here" if resumes else "")
     print(f"\ngrcd: {said}", file=sys.stderr)
     return 130
 

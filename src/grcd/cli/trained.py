@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from . import parsing
-from .options import Common, Device, Force, Json, Seed, Trained, found_again, on_data
+from .options import Common, Device, Force, Json, Seed, Trained, asked, found_again, on_data
 
 
 def sample(
@@ -45,7 +45,7 @@ def sample(
     model = load(run, device)
     signals = model.sample(n, nfe, seed, solver, rho, parsing.levels(grid), precision=precision, start=start)
     write_signals(out, signals, model.graph.node_ids, model.unit)
-    print(f"{out}: {n} signals on {len(model.graph)} nodes, {nfe} network evaluations each")
+    print(f"{out}: {parsing.counted(n, 'signal')} on {len(model.graph)} nodes, {nfe} network evaluations each")
 
 
 def impute(
@@ -83,8 +83,11 @@ def impute(
     draws = ((rows, drawn[:, :, given.order]) for rows, drawn in found)
     shape = (n, len(given.x), len(given.order))
     Filled(given.node_ids, given.times, levels, model.unit).write(out, draws, shape, ensemble)
-    gaps = int((given.x != given.x).sum())
-    print(f"{out}: {gaps} gaps in {len(given.x)} signals on {len(given.order)} nodes filled, {n} draws each")
+    gaps, signals, draws = (
+        parsing.counted(count, what)
+        for count, what in ((int((given.x != given.x).sum()), "gap"), (len(given.x), "signal"), (n, "draw"))
+    )
+    print(f"{out}: {gaps} in {signals} on {len(given.order)} nodes filled, {draws} each")
 
 
 def augment(
@@ -99,7 +102,10 @@ def augment(
     device: Device = "auto",
     force: Force = False,
 ) -> None:
-    """Vary given signals: noise is added, and taken away again. First variations come first, then second ones."""
+    """Vary given signals: noise is added, and taken away again.
+
+    Of several variations all first ones come first, then the second ones, without their times.
+    """
     from ..data.given import read_given
     from ..data.writing import check_writable_ending, write_signals
     from ..files import refuse_existing
@@ -110,8 +116,11 @@ def augment(
     model = load(run, device)
     given = read_given(signals, model.graph, common=common)
     found = model.augment(given.x, strength, n, nfe, seed)[:, :, given.order]
-    write_signals(out, found.reshape(-1, len(given.order)), tuple(given.node_ids), model.unit)
-    print(f"{out}: {n} variation{'s' * (n > 1)} of {len(given.x)} signals, strength {strength:g}")
+    times = given.times if n == 1 else None  # of several variations none is the one of that time
+    write_signals(out, found.reshape(-1, len(given.order)), tuple(given.node_ids), model.unit, times)
+    print(
+        f"{out}: {parsing.counted(n, 'variation')} of {parsing.counted(len(given.x), 'signal')}, strength {strength:g}"
+    )
 
 
 def score(
@@ -131,21 +140,28 @@ def score(
     as_json: Json = False,
 ) -> None:
     """How probable signals are under a model: log-likelihoods, to rank anomalies by."""
+    import numpy as np
     import pandas
 
     from ..data.given import read_given
-    from ..files import refuse_existing, whole
+    from ..data.times import as_text
+    from ..files import refuse_existing, refuse_other_ending, whole
     from ..model import load
 
     if out is not None:
         refuse_existing(out, force)
+        refuse_other_ending(out, ".csv")
     model = load(run, device)
     given = read_given(signals, model.graph, common=common)
+    readings = (~np.isnan(given.x)).sum(axis=1)
     likelihood, error = model.log_prob(given.x, posterior, seed=seed)
-    table = {"signal": range(len(given.x))} if given.times is None else {"time": given.times}
+    table = {"signal": range(len(given.x))} if given.times is None else {"time": as_text(given.times)}
     table |= {"log_likelihood": likelihood, "error": error}
+    table |= {} if (readings == len(model.graph)).all() else {"readings": readings}
+    about, each = list(table), None
     if nodes:
-        table |= dict(zip(given.node_ids, model.node_log_prob(given.x)[:, given.order].T, strict=True))
+        each = pandas.DataFrame(model.node_log_prob(given.x)[:, given.order], columns=given.node_ids)
+        table |= dict(each.items())
     frame = pandas.DataFrame(table)
     if out is not None:
         with whole(out) as temporary:
@@ -153,11 +169,14 @@ def score(
     if as_json:
         print(frame.to_json(orient="columns", date_format="iso"))
         return
-    print(
-        f"{len(frame)} signals, log-likelihood {likelihood.mean():.2f} on average, {error.mean():.2f} the error of one"
-    )
+    count = parsing.counted(len(frame), "signal")
+    print(f"{count}, log-likelihood {likelihood.mean():.2f} on average, {error.mean():.2f} the error of one")
     print("the least probable:")
-    print(frame.iloc[:, :3].nsmallest(5, "log_likelihood").to_string(index=False))
+    print(frame[about].nsmallest(5, "log_likelihood").to_string(index=False))
+    if each is not None:
+        least = each.set_axis(frame[about[0]]).stack().rename_axis([about[0], "node"]).nsmallest(5)
+        print("the least probable readings, given all others of their signals:")
+        print(least.rename("log_likelihood").reset_index().to_string(index=False))
 
 
 @on_data
@@ -184,10 +203,14 @@ def report(
     from ..data.matching import fitted
     from ..data.signals import read_signals
     from ..errors import InputError
-    from ..files import refuse_existing
+    from ..files import refuse_existing, refuse_other_ending
     from ..model import load
 
     out = run / "report.html" if out is None else out
+    refuse_other_ending(out, ".html")
+    if data is None and (given := {*asked("", options)} - {"source", "common"}):
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(given))
+        raise InputError(f"{names} without --data", "both, or neither", "add --data FILE, or leave it out")
     model = load(run, device)
     refuse_existing(out, force or out == run / "report.html")
     found = found_again(model.facts, run) if data is None else {"source": data, **options}

@@ -2,8 +2,8 @@
 
     .csv, .parquet   the table as it was, times first, gaps filled by the median; a column "NODE 5%" for each quantile.
                      Of all draws (.parquet only): one row for each draw of each signal, and its number in "draw"
-    .npz, .nc        signals (signals, nodes), quantiles (levels, signals, nodes) and levels; ensemble (draws, signals,
-                     nodes) if asked for; node_ids, and times if there were any
+    .npz, .nc        signals (signals, nodes); quantiles (levels, signals, nodes) and levels, and ensemble (draws,
+                     signals, nodes), if asked for; node_ids, and times if there were any
 
 Draws come some signals at a time and may be more than memory holds: quantiles are taken as they come, and the ensemble
 goes through a file of its own.
@@ -11,7 +11,10 @@ goes through a file of its own.
 
 from __future__ import annotations
 
+import math
+import shutil
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
@@ -20,9 +23,10 @@ from pathlib import Path
 import numpy as np
 
 from ..ensemble import quantiles as of_draws
-from ..errors import InputError
+from ..errors import InputError, InputWarning
 from ..files import make_folder, whole
 from .signals import need_xarray
+from .times import as_text
 
 Fillings = Iterable[tuple[np.ndarray, np.ndarray]]  # rows, and their draws (n, rows, nodes)
 
@@ -38,12 +42,24 @@ class Filled:
         path = Path(path)
         if ensemble and path.suffix == ".csv":
             raise InputError("an ensemble as .csv", "a file that ends in .npz, .parquet or .nc", "choose another --out")
-        with tempfile.TemporaryDirectory(dir=make_folder(path.parent)) if ensemble else nullcontext() as room:
+        self._warn(shape[0])
+        folder = make_folder(path.parent)
+        if ensemble:
+            _refuse_without_room(folder, 8 * math.prod(shape))
+        with tempfile.TemporaryDirectory(dir=folder) if ensemble else nullcontext() as room:
             kept = None
             if room:
                 kept = np.lib.format.open_memmap(Path(room) / "ensemble.npy", "w+", np.float64, shape)
             median, quantiles = self._summarised(fillings, shape, kept)
             WRITERS[path.suffix](self, path, median, quantiles, kept)
+
+    def _warn(self, n: int) -> None:
+        """Levels that lie beyond the outermost draws (see ``ensemble``)."""
+        inner = [min(level, 1 - level) for level in self.levels if 0 < level < 1]
+        if inner and min(inner) * (n + 1) < 1:
+            enough = math.ceil(1 / min(inner)) - 1
+            note = f"{n} draws do not reach as far as the quantiles asked for: take {enough} or more"
+            warnings.warn(note, InputWarning, stacklevel=4)
 
     def _summarised(self, fillings: Fillings, shape: tuple, kept) -> tuple[np.ndarray, np.ndarray]:
         median, quantiles = np.empty(shape[1:]), np.empty((len(self.levels), *shape[1:]))
@@ -66,9 +82,8 @@ class Filled:
 
     def csv(self, path: Path, median, quantiles, kept) -> None:
         frame = self.frame(median, quantiles)
-        if self.times is not None and np.issubdtype(np.asarray(self.times).dtype, np.datetime64):
-            whole_minutes = (frame["time"].dt.floor("min") == frame["time"]).all()
-            frame["time"] = frame["time"].dt.strftime(f"%Y-%m-%d %H:%M{'' if whole_minutes else ':%S'}")
+        if self.times is not None:
+            frame["time"] = as_text(self.times)
         with whole(path) as temporary:
             frame.to_csv(temporary, index=False)
 
@@ -91,7 +106,8 @@ class Filled:
             writer.close()
 
     def npz(self, path: Path, median, quantiles, kept) -> None:
-        arrays = {"signals": median, "quantiles": quantiles, "levels": np.array(self.levels)}
+        arrays = {"signals": median}
+        arrays |= {"quantiles": quantiles, "levels": np.array(self.levels)} if self.levels else {}
         arrays |= {"node_ids": np.array(self.node_ids)} | ({} if self.times is None else {"times": self.times})
         arrays |= {"unit": np.array(self.unit)} if self.unit else {}
         with whole(path) as temporary:
@@ -105,14 +121,27 @@ class Filled:
     def netcdf(self, path: Path, median, quantiles, kept) -> None:
         xarray = need_xarray()
         row = "sample" if self.times is None else "time"
-        arrays = {"signals": ((row, "node"), median), "quantiles": (("level", row, "node"), quantiles)}
+        arrays = {"signals": ((row, "node"), median)}
+        arrays |= {"quantiles": (("level", row, "node"), quantiles)} if self.levels else {}
         arrays |= {} if kept is None else {"ensemble": (("draw", row, "node"), kept)}
-        coords = {"node": self.node_ids, "level": list(self.levels)} | ({} if self.times is None else {row: self.times})
+        coords = {"node": self.node_ids} | ({"level": list(self.levels)} if self.levels else {})
+        coords |= {} if self.times is None else {row: self.times}
         found = xarray.Dataset(arrays, coords)
         for name in arrays:
             found[name].attrs |= {"units": self.unit} if self.unit else {}
         with whole(path) as temporary:
             found.to_netcdf(temporary, engine="scipy")
+
+
+def _refuse_without_room(folder: Path, size: int) -> None:
+    """Before any draw: the ensemble lies there once by itself, and once in the file."""
+    free = shutil.disk_usage(folder).free
+    if 2 * size > free:
+        raise InputError(
+            f"an ensemble of {size / 1e9:,.1f} GB for {folder}, where {free / 1e9:,.1f} GB are free",
+            "room for it twice: once while it is made, once in the file",
+            "take fewer draws, choose another place, or write quantiles in place of the ensemble",
+        )
 
 
 WRITERS = {".csv": Filled.csv, ".parquet": Filled.parquet, ".npz": Filled.npz, ".nc": Filled.netcdf}

@@ -61,6 +61,18 @@ def _numbers(values: np.ndarray) -> np.ndarray:
     return values.astype(np.int64 if whole else np.float64)
 
 
+def as_text(times: np.ndarray) -> np.ndarray:
+    """Dates to the minute, or as much finer as they are; numbers stay as they are."""
+    if not np.issubdtype(np.asarray(times).dtype, np.datetime64):
+        return times
+    import pandas
+
+    index = pandas.DatetimeIndex(times)
+    finer = {"%H:%M": "min", "%H:%M:%S": "s"}
+    form = next((form for form, unit in finer.items() if (index.floor(unit) == index).all()), "%H:%M:%S.%f")
+    return index.strftime(f"%Y-%m-%d {form}").to_numpy()
+
+
 def in_order(times: np.ndarray, where: str) -> tuple[np.ndarray | None, np.ndarray]:
     """The order that sorts the times, None if they are sorted already, and the sorted times; a time given twice is
     refused."""

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import InputError, unknown
-from ..files import whole
+from ..errors import unknown
+from ..files import refuse_other_ending, whole
 from .arrays import Archive
 from .dataset import SPLIT_NAMES, Dataset
 from .signals import extra, need_xarray
+from .times import as_text
 
 
 def check_writable_ending(path: str | Path) -> None:
@@ -27,9 +28,11 @@ def check_writable_ending(path: str | Path) -> None:
             raise extra("pyarrow", "parquet") from None
 
 
-def write_signals(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str = "") -> None:
-    """Signals (n, nodes) with their node names."""
-    _writer(path)(path, signals, node_ids, unit)
+def write_signals(
+    path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str = "", times: np.ndarray | None = None
+) -> None:
+    """Signals (n, nodes) with their node names, and their times if they have any."""
+    _writer(path)(path, signals, node_ids, unit, times)
 
 
 def write_dataset(path: str | Path, data: Dataset) -> None:
@@ -47,8 +50,7 @@ def write_dataset(path: str | Path, data: Dataset) -> None:
 
 
 def check_dataset_ending(path: str | Path) -> None:
-    if Path(path).suffix != ".npz":
-        raise InputError(f"the output {path}", "a name that ends in .npz", "a dataset has several arrays: use .npz")
+    refuse_other_ending(path, ".npz", "a dataset has several arrays: use .npz")
 
 
 def read_made(arrays: Archive) -> dict:
@@ -60,7 +62,7 @@ def read_made(arrays: Archive) -> dict:
         return {}
 
 
-def _writer(path: str | Path) -> Callable[[str | Path, np.ndarray, tuple[str, ...], str], None]:
+def _writer(path: str | Path) -> Callable[..., None]:
     path = Path(path)
     if path.suffix not in WRITERS:
         raise unknown("ending of an output file", path.suffix, WRITERS)
@@ -72,26 +74,31 @@ def _write_npz(path: str | Path, **arrays: np.ndarray) -> None:
         np.savez_compressed(file, **arrays)
 
 
-def _write_signals_npz(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str) -> None:
-    _write_npz(path, signals=signals, node_ids=np.array(node_ids), **({"unit": np.array(unit)} if unit else {}))
+def _write_signals_npz(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str, times) -> None:
+    about = ({"unit": np.array(unit)} if unit else {}) | ({} if times is None else {"times": times})
+    _write_npz(path, signals=signals, node_ids=np.array(node_ids), **about)
 
 
-def _write_frame(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str) -> None:
+def _write_frame(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str, times) -> None:
     import pandas
 
     frame = pandas.DataFrame(signals, columns=list(node_ids))
+    if times is not None:
+        frame.insert(0, "time", times if Path(path).suffix == ".parquet" else as_text(times))
     with whole(path) as temporary:
         frame.to_csv(temporary, index=False) if Path(path).suffix == ".csv" else frame.to_parquet(temporary)
 
 
-def _write_netcdf(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str) -> None:
-    array = need_xarray().DataArray(signals, dims=("sample", "node"), coords={"node": list(node_ids)}, name="signals")
+def _write_netcdf(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str, times) -> None:
+    row, coords = ("sample", {}) if times is None else ("time", {"time": times})
+    coords = {"node": list(node_ids), **coords}
+    array = need_xarray().DataArray(signals, dims=(row, "node"), coords=coords, name="signals")
     array.attrs |= {"units": unit} if unit else {}
     with whole(path) as temporary:
         array.to_dataset().to_netcdf(temporary, engine="scipy")
 
 
-WRITERS: dict[str, Callable[[str | Path, np.ndarray, tuple[str, ...], str], None]] = {
+WRITERS: dict[str, Callable[..., None]] = {
     ".npz": _write_signals_npz,
     ".csv": _write_frame,
     ".parquet": _write_frame,

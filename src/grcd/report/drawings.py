@@ -67,11 +67,10 @@ def node_moments(material: Material, drawn: Drawn) -> Figure:
 def frequencies(material: Material) -> Figure:
     """Variance per graph frequency of data, reference and samples, all as the model sees them."""
     model, U = material.model, material.data.graph.spectrum.U
-    real = material.data.test[~np.isnan(material.data.test).any(axis=1)]
     z = model.normalizer.apply
     covariance = model.reference.covariance().cpu().numpy()
     reference = ((U.T @ covariance) * U.T).sum(axis=1)
-    return pictures.mode_variances(material.data.graph, z(real), reference, z(material.samples))
+    return pictures.mode_variances(material.data.graph, z(material.data.test), reference, z(material.samples))
 
 
 def correlations(material: Material, drawn: Drawn) -> Figure:
@@ -91,10 +90,9 @@ def correlations(material: Material, drawn: Drawn) -> Figure:
 
 
 def _correlation(x: np.ndarray) -> np.ndarray:
-    """Over the signals in which both nodes have a reading."""
-    there = ~np.isnan(x)
-    z = np.where(there, (x - np.nanmean(x, axis=0)) / np.maximum(np.nanstd(x, axis=0), 1e-12), 0.0)
-    return z.T @ z / np.maximum(there.T.astype(float) @ there, 1.0)
+    C = pictures.pairwise_covariance(x)
+    std = np.maximum(np.sqrt(np.diag(C)), 1e-12)
+    return C / np.outer(std, std)
 
 
 def _coarse(matrix: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from . import drawings
 from .drawings import svg
 from .material import DRAWS, Material
 
-NEAR = 1.1  # times the floor: as near as can be
+NEAR = 1.1  # times another: about as near
 CHANCE = 1e-3  # an aMMD that is nothing
 
 
@@ -72,9 +72,16 @@ def verdict(material: Material) -> tuple[str, str]:
     name, best = min(scores.controls.items(), key=lambda each: each[1].ammd)
     if scores.ammd <= max(NEAR * scores.floor.ammd, CHANCE):
         return "good", "Generated signals are as near to held-out ones as training signals are."
-    if scores.ammd < best.ammd:
+    if material.model.adds_nothing:
+        return (
+            "fair",
+            "The network found nothing to add to its reference, of which these signals are: see the controls.",
+        )
+    if scores.ammd < best.ammd / NEAR:
         return "fair", "Generated signals are nearer to held-out ones than those of any control without a network."
-    return "bad", f"{name}, which has no network, is nearer to held-out signals: train longer, or take that."
+    if scores.ammd <= best.ammd * NEAR:
+        return "fair", f"Generated signals are about as near to held-out ones as those of {name}, which has no network."
+    return "bad", f"{name}, which has no network, is nearer to held-out signals: train longer."
 
 
 def _summary(material: Material) -> str:
