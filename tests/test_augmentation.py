@@ -9,6 +9,7 @@ from conftest import Zeros
 
 import grcd
 from grcd import cli
+from grcd.data.signals import read_signals
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def test_a_method_with_a_stochastic_solver_varies_too(tiny, quick):
     assert model.augment(tiny.test[:4], 0.4, n=2) == pytest.approx(whole[:2, :4], rel=1e-3, abs=1e-3)
 
 
-@pytest.mark.parametrize("strength", [-0.1, 1.1, float("nan")])
+@pytest.mark.parametrize("strength", [-0.1, 1.1, float("nan"), "a", None])
 def test_another_strength_is_refused(model, tiny, strength):
     with pytest.raises(grcd.InputError, match="from 0"):
         model.augment(tiny.test, strength)
@@ -110,3 +111,24 @@ def test_the_command_writes_all_first_variations_then_all_second_ones(model, tin
     assert list(found) == list(frame)
     expected = model.augment(tiny.test, 0.3, n=2)[:, :, order].reshape(-1, 6)
     assert found.to_numpy() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("ending", ["csv", "npz", "parquet", "nc"])
+def test_one_variation_of_each_signal_keeps_their_times(model, tiny, tmp_path, monkeypatch, ending):
+    if ending in ("parquet", "nc"):
+        pytest.importorskip({"parquet": "pyarrow", "nc": "xarray"}[ending])
+    model.save(tmp_path / "run")
+    frame = pandas.DataFrame(tiny.test, columns=model.graph.node_ids)
+    frame.insert(0, "time", pandas.date_range("2024-01-01", periods=len(frame), freq="90s"))
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    given = ["grcd", "augment", str(tmp_path / "run"), "--signals", str(tmp_path / "x.csv"), "--strength", "0"]
+    for n in (1, 2):
+        out = tmp_path / f"{n}.{ending}"
+        monkeypatch.setattr(sys, "argv", [*given, "-n", str(n), "--out", str(out)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        assert not stopped.value.code
+        found = read_signals(out)
+        assert (found.times is None) == (n == 2)
+        assert n == 2 or (found.times == frame["time"].to_numpy()).all()
+        np.testing.assert_allclose(found.values[: len(frame)], tiny.test, rtol=1e-12)

@@ -1,7 +1,9 @@
 """Filled gaps: what was observed stays, what was not follows the posterior, and files hold what was drawn."""
 
+import shutil
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -437,3 +439,36 @@ def test_a_file_with_none_of_the_nodes_is_refused(model, tiny, tmp_path, monkeyp
     said = capsys.readouterr().err
     assert "do not match the graph" in said
     assert "--common" not in said  # it could not help
+
+
+def test_quantiles_beyond_the_outermost_draws_are_noted(files, run, capsys):
+    folder, _ = files
+    given = ["impute", folder / "run", "--observed", folder / "given.csv", "--posterior", "reference", "--force"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", InputWarning)
+        for n, levels, noted in ((18, "0.05,0.95", True), (19, "0.05,0.95", False), (2, "0,0.5,1", False)):
+            assert run(*given, "-n", n, "--quantiles", levels, "--out", folder / "f.csv") == 0
+            assert ("take 19 or more" in capsys.readouterr().err) == noted
+
+
+def test_an_ensemble_that_the_disk_has_no_room_for_is_refused_at_once(files, run, capsys, monkeypatch):
+    folder, frame = files
+    size = 3 * len(frame) * 6 * 8
+    monkeypatch.setattr(shutil, "disk_usage", lambda where: SimpleNamespace(free=2 * size - 1))
+    given = ["impute", folder / "run", "--observed", folder / "given.csv", "-n", 3, "--ensemble"]
+    assert run(*given, "--out", folder / "f.npz") == 2
+    assert "fewer draws" in capsys.readouterr().err
+    assert not [*folder.glob("*f.npz*")]
+    monkeypatch.setattr(shutil, "disk_usage", lambda where: SimpleNamespace(free=2 * size))
+    assert run(*given, "--out", folder / "f.npz") == 0
+
+
+@pytest.mark.parametrize("ending", ["npz", "nc"])
+def test_without_levels_there_are_no_quantiles(files, run, ending):
+    xarray = pytest.importorskip("xarray") if ending == "nc" else None
+    folder, _ = files
+    out = folder / f"f.{ending}"
+    given = ["impute", folder / "run", "--observed", folder / "given.csv", "-n", 3, "--posterior", "reference"]
+    assert run(*given, "--out", out) == 0
+    with np.load(out) if ending == "npz" else xarray.open_dataset(out) as held:
+        assert not {"quantiles", "levels", "level"} & {*held}

@@ -164,3 +164,35 @@ def test_the_command_writes_what_the_function_says(model, tiny, tmp_path, monkey
     assert found["log_likelihood"].to_numpy() == pytest.approx(model.log_prob(tiny.test, "reference")[0], rel=1e-9)
     assert found[list(model.graph.node_ids)].to_numpy() == pytest.approx(model.node_log_prob(tiny.test), rel=1e-9)
     assert len(json.loads(capsys.readouterr().out)["log_likelihood"]) == len(tiny.test)
+
+
+def scored(tmp_path, monkeypatch, *more):
+    """The exit status of the command on ``x.csv``."""
+    given = ["grcd", "score", str(tmp_path / "run"), "--signals", str(tmp_path / "x.csv"), "--posterior", "reference"]
+    monkeypatch.setattr(sys, "argv", [*given, *map(str, more)])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    return stopped.value.code or 0
+
+
+def test_the_least_probable_readings_are_printed_with_time_and_node(model, tiny, tmp_path, monkeypatch, capsys):
+    model.save(tmp_path / "run")
+    x = tiny.test.copy()
+    x[7, 2] += 8 * tiny.train[:, 2].std()
+    frame = pandas.DataFrame(x, columns=model.graph.node_ids)
+    frame.insert(0, "time", pandas.date_range("2024-01-01", periods=len(frame), freq="h"))
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    assert scored(tmp_path, monkeypatch, "--nodes") == 0
+    readings = capsys.readouterr().out.split("least probable readings")[1].splitlines()
+    assert readings[2].split()[:5] == ["2024-01-01", "07:00", *model.graph.node_ids[2].split(), readings[2].split()[-1]]
+    assert float(readings[2].split()[-1]) == pytest.approx(model.node_log_prob(x).min(), rel=1e-4)
+
+
+def test_with_gaps_the_readings_of_a_signal_are_counted_beside_its_score(model, tiny, tmp_path, monkeypatch):
+    model.save(tmp_path / "run")
+    x = np.where(np.random.RandomState(1).random_sample(tiny.test.shape) < 0.3, np.nan, tiny.test)
+    pandas.DataFrame(x, columns=model.graph.node_ids).to_csv(tmp_path / "x.csv", index=False)
+    assert scored(tmp_path, monkeypatch, "--out", tmp_path / "s.csv") == 0
+    assert pandas.read_csv(tmp_path / "s.csv")["readings"].tolist() == (~np.isnan(x)).sum(axis=1).tolist()
+    assert scored(tmp_path, monkeypatch, "--out", tmp_path / "s.parquet") == 2
+    assert not (tmp_path / "s.parquet").exists()

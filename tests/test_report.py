@@ -354,3 +354,23 @@ def test_the_page_is_dark_on_light_or_light_on_dark_as_asked(page, tmp_path):
         corner = shown[:10, :10].mean()
         assert (corner > 0.9) == bright
         assert (np.abs(shown - corner).max(axis=-1) > 0.5).mean() > 0.005  # and something can be read on it
+
+
+def test_the_variance_of_a_frequency_is_that_of_whole_signals_and_with_gaps_of_the_pairs_there_are(tiny):
+    U, random = tiny.graph.spectrum.U, np.random.default_rng(0)
+    x = random.standard_normal((300, 6)) @ (np.eye(6) + 0.5)
+    assert pictures._variance(x, U) == pytest.approx((x @ U).var(axis=0), rel=1e-9)
+    x[random.random(x.shape) < 0.5] = np.nan  # one in sixty-four is whole
+    off = x - np.nanmean(x, axis=0)
+    C = [[np.nanmean(off[:, i] * off[:, j]) for j in range(6)] for i in range(6)]
+    assert pictures._variance(x, U) == pytest.approx(np.diag(U.T @ np.array(C) @ U), rel=1e-9)
+
+
+def test_a_page_is_html_and_another_graph_needs_its_data(trained, run, tmp_path):
+    folder = trained[0]
+    status, said = run("report", folder, "--out", "page.pdf", cwd=tmp_path)
+    assert (status, [*tmp_path.iterdir()]) == (2, [])
+    assert ".html" in said.err
+    status, said = run("report", folder, "--graph", "other.csv", cwd=tmp_path)
+    assert status == 2
+    assert "--graph without --data" in said.err

@@ -464,3 +464,11 @@ def test_a_long_table_of_hardly_anything_is_refused_before_it_is_made_wide(tmp_p
 
 def test_each_reader_has_its_example():
     assert all(ending in signals.__doc__ for ending in READERS)
+
+
+def test_times_as_text_are_as_fine_as_they_have_to_be():
+    hours, seconds = (np.array([f"2024-01-01T01:{end}"], "datetime64[ns]") for end in ("30", "30:05"))
+    assert times.as_text(hours).tolist() == ["2024-01-01 01:30"]
+    assert times.as_text(np.append(hours, seconds)).tolist() == ["2024-01-01 01:30:00", "2024-01-01 01:30:05"]
+    assert times.as_text(hours + np.timedelta64(250, "ms")).tolist() == ["2024-01-01 01:30:00.250000"]
+    assert times.as_text(np.array([3, 5])).tolist() == [3, 5]
