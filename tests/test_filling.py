@@ -96,7 +96,7 @@ def holes(tiny):
 
 @pytest.mark.parametrize("name", fillers.FILLERS)
 def test_every_filler_fills_every_gap_and_touches_nothing_else(tiny, holes, name):
-    rows, found = zip(*fillers.filler(name, tiny, 3, 0)(holes), strict=True)
+    rows, found = zip(*fillers.filler(name, tiny)(holes, 3, 0), strict=True)
     assert np.concatenate(rows).tolist() == list(range(len(holes)))
     found = np.concatenate(found, axis=1)
     seen = ~np.isnan(holes)
@@ -108,10 +108,12 @@ def test_mean_and_last_by_hand(tiny):
     z = np.array([[np.nan, 1.0], [2.0, np.nan], [np.nan, np.nan], [3.0, 4.0]])
     assert (fillers.mean(tiny)(z) == [[0, 1], [2, 0], [0, 0], [3, 4]]).all()
     assert (fillers.last(tiny)(z) == [[0, 1], [2, 1], [2, 1], [3, 4]]).all()
+    assert (fillers.linear(tiny)(z) == [[2, 1], [2, 2], [2.5, 3], [3, 4]]).all()
+    assert (fillers.linear(tiny)(np.full((3, 2), np.nan)) == 0).all()
 
 
 def test_neighbours_are_the_nearest_that_have_a_reading(tiny, monkeypatch):
-    monkeypatch.setattr(fillers, "NEIGHBOURS", 2)
+    monkeypatch.setattr(fillers, "NEIGHBOURS", (2,))
     z = np.arange(6.0)[None] * 10
     z[0, [0, 1]] = np.nan
     # Node 0 hangs on 5 (weight 1.3) and 1 (1.0, a gap); two hops away are 2 and 4, whose weight to it is zero,
@@ -133,7 +135,7 @@ def test_tikhonov_solves_its_equations(tiny, monkeypatch):
 
 def test_the_gaussian_draws_from_its_exact_posterior(tiny, holes):
     n, x = 3000, holes[[5]]
-    ((_, found),) = fillers.filler("fill-gaussian", tiny, n, 0)(x)
+    ((_, found),) = fillers.filler("fill-gaussian", tiny)(x, n, 0)
     z, C = tiny.normalizer.apply(found[:, 0]), ledoit_wolf(tiny.normalizer.apply(tiny.train))
     o = ~np.isnan(x[0])
     gain = C[np.ix_(~o, o)] @ np.linalg.inv(C[np.ix_(o, o)])

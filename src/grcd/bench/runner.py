@@ -123,7 +123,7 @@ def _computed(group: list[Cell], results: Path, runs: Path, device: str, setting
     if group[0].needs_network:
         model, error = _attempted(_trained, group[0], data, runs, device, settings)
     elif group[0].mask:
-        model, error = None, None
+        model, error = _attempted(fillers.filler, group[0].method, data)
     else:
         model, error = _attempted(partial(controls, mixture=_mixed(group)), data)
     for cell in group:
@@ -209,21 +209,21 @@ def _distanced(cell: Cell, model: GRCD | dict, data: Dataset) -> dict:
     return {"distances": {name: distance.to_dict() for name, distance in found.items()}, "p": p, "p_floor": farther}
 
 
-def _filled(cell: Cell, model: GRCD | None, data: Dataset) -> dict:
+def _filled(cell: Cell, model: GRCD | Callable, data: Dataset) -> dict:
     """Hide readings of the split, fill them, and compare; those that were never there do not count."""
     real, observed = data.split(cell.split), data.observed(cell.split)
     gone = hidden(cell.mask, *real.shape)
-    found = _filler(cell, model, data)(np.where(gone, np.nan, real))
+    found = _filler(cell, model)(np.where(gone, np.nan, real))
     scores = filling.score(found, real, gone if observed is None else gone & observed)
     if not np.isfinite(list(scores.values())).all():
         raise ArithmeticError("filled readings that are not finite")
     return {"filling": scores}
 
 
-def _filler(cell: Cell, model: GRCD | None, data: Dataset) -> Callable[[np.ndarray], Iterator]:
-    """From signals with gaps to their completions, some rows at a time; fitted already."""
-    if model is None:
-        return fillers.filler(cell.method, data, FILLINGS, cell.seed)
+def _filler(cell: Cell, model: GRCD | Callable) -> Callable[[np.ndarray], Iterator]:
+    """From signals with gaps to their completions, some rows at a time; ``model`` may be a fitted baseline."""
+    if not cell.needs_network:
+        return lambda x: model(x, FILLINGS, cell.seed)
     kind = "reference" if cell.solver == "reference" else "diffusion"
     return lambda x: model.fillings(x, FILLINGS, cell.nfe or 1, cell.seed, kind)
 
@@ -258,10 +258,10 @@ def diagnostics(x: np.ndarray, z: np.ndarray, real: np.ndarray, setting: str) ->
     return found
 
 
-def _timed(cell: Cell, model: GRCD | None, data: Dataset, repeats: int = 5) -> dict:
+def _timed(cell: Cell, model: GRCD | Callable, data: Dataset, repeats: int = 5) -> dict:
     """Seconds for 1,000 signals, and of those to sample them those that the network alone takes."""
     if cell.mask is not None:
-        real, fill = data.split(cell.split)[:TIMED], _filler(cell, model, data)
+        real, fill = data.split(cell.split)[:TIMED], _filler(cell, model)
         given = np.where(hidden(cell.mask, *real.shape), np.nan, real)
         return {"time": {"filling": _least(lambda: list(fill(given)), 2) * 1000 / len(given)}}
 

@@ -2,20 +2,24 @@
 
     fill-mean        the node's mean
     fill-last        the node's last reading before the gap; its mean where there is none
+    fill-linear      on a straight line between the node's readings before and after the gap: the one that sees the
+                     future, no competitor for what has just been measured
     fill-tikhonov    the smoothest signal on the graph near the readings: min |x_o - y|^2 + alpha x' L x + beta |x|^2,
-                     with alpha and beta from ``WEIGHTS`` by the error on validation signals
+                     with alpha and beta from ``WEIGHTS``
     fill-neighbours  the mean of the ``NEIGHBOURS`` nearest nodes on the graph that have a reading, nearness by hops
                      and then by weight
-    fill-iterative   scikit-learn's IterativeImputer: every node regressed on others, in turns
+    fill-iterative   scikit-learn's IterativeImputer: every node regressed on ``FEATURES`` others, in ``ROUNDS`` turns
     fill-gaussian    the exact posterior of one Gaussian with the Ledoit-Wolf covariance; the only one with uncertainty
 
-Training signals may have gaps too.
+Where there is something to choose, it is what has the least error on validation signals of which a quarter of the
+readings are hidden. Training signals may have gaps too.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -29,10 +33,10 @@ from ..reference import full, ledoit_wolf
 from ..streams import Stream
 from ..systems import solve
 
-WEIGHTS = (0.01, 0.1, 1.0, 10.0)
-NEIGHBOURS = 5
-MOST = 2000  # training signals of the iterative imputer
-ROWS = 500  # signals at a time
+WEIGHTS = (1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0)
+NEIGHBOURS = (1, 3, 5, 10, 20)
+FEATURES, ROUNDS = (20, 40), (5, 20)
+ROWS = 500  # signals at a time, and validation signals to choose by
 
 Fillings = Iterator[tuple[np.ndarray, np.ndarray]]  # rows, and their completions (n or 1, rows, nodes)
 Fill = Callable[[np.ndarray], np.ndarray]  # (signals, nodes) z-scored with NaN -> the same without
@@ -52,6 +56,17 @@ def last(data: Dataset) -> Fill:
     return fill
 
 
+def linear(data: Dataset) -> Fill:
+    def fill(z: np.ndarray) -> np.ndarray:
+        found, place = z.copy(), np.arange(len(z))
+        for column in found.T:
+            gap = np.isnan(column)
+            column[gap] = np.interp(place[gap], place[~gap], column[~gap]) if not gap.all() else 0.0
+        return found
+
+    return fill
+
+
 def tikhonov(data: Dataset) -> Fill:
     L = torch.from_numpy(data.graph.combinatorial.toarray() / data.graph.degree.mean())
 
@@ -63,12 +78,7 @@ def tikhonov(data: Dataset) -> Fill:
         u, _ = solve(covariance + torch.eye(len(L)), seen, torch.where(seen, y, 0.0)[:, None])
         return np.where(np.isnan(z), (u[:, 0] @ covariance).numpy(), z)
 
-    z = data.normalizer.apply(data.val[evenly(len(data.val), 200)]).astype(np.float64)
-    gone = Stream(0, "tikhonov").uniform(0, z.size).view(z.shape).numpy() < 0.25
-    there = np.where(gone, np.nan, z)
-    error = {pair: np.nanmean(np.abs(smooth(there, *pair) - z)[gone]) for pair in product(WEIGHTS, WEIGHTS)}
-    best = min(error, key=error.get)
-    return lambda z: smooth(z, *best)
+    return _best(data, [partial(smooth, alpha=alpha, beta=beta) for alpha, beta in product(WEIGHTS, WEIGHTS)])
 
 
 def neighbours(data: Dataset) -> Fill:
@@ -76,37 +86,49 @@ def neighbours(data: Dataset) -> Fill:
     weights = data.graph.weights.toarray()
     order = np.lexsort((-weights, hops), axis=1)[:, 1:]  # the nearest first, without the node itself
 
-    def fill(z: np.ndarray) -> np.ndarray:
+    def fill(z: np.ndarray, most: int) -> np.ndarray:
         found = z.copy()
         for node in range(z.shape[1]):
             gap = np.isnan(z[:, node])
             near = z[gap][:, order[node]]
             rank = np.cumsum(~np.isnan(near), axis=1)
-            near = np.where(rank <= NEIGHBOURS, near, np.nan)
+            near = np.where(rank <= most, near, np.nan)
             count = (~np.isnan(near)).sum(axis=1)
             found[gap, node] = np.nansum(near, axis=1) / np.maximum(count, 1)
         return found
 
-    return fill
+    return _best(data, [partial(fill, most=most) for most in NEIGHBOURS])
 
 
 def iterative(data: Dataset) -> Fill:
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 
-    z = data.normalizer.apply(data.train[evenly(len(data.train), MOST)]).astype(np.float64)
-    gone = Stream(0, "iterative").uniform(0, z.size).view(z.shape).numpy() < 0.25  # it learns from gaps only
-    nearest = min(20, z.shape[1])
-    model = IterativeImputer(max_iter=5, n_nearest_features=nearest, random_state=0, tol=1e-2)
-    with warnings.catch_warnings():  # what has not quite converged after its turns is what it is
-        warnings.simplefilter("ignore")
-        model.fit(np.where(gone, np.nan, z))
-    return model.transform
+    z = data.normalizer.apply(data.train).astype(np.float64)
+    z[Stream(0, "iterative").uniform(0, z.size).view(z.shape).numpy() < 0.25] = np.nan  # it learns from gaps only
+    fitted = []
+    for features, rounds in product(sorted({min(count, z.shape[1]) for count in FEATURES}), ROUNDS):
+        model = IterativeImputer(max_iter=rounds, n_nearest_features=features, random_state=0, tol=1e-2)
+        with warnings.catch_warnings():  # what has not quite converged after its turns is what it is
+            warnings.simplefilter("ignore")
+            fitted.append(model.fit(z).transform)
+    return _best(data, fitted)
+
+
+def _best(data: Dataset, fills: Sequence[Fill]) -> Fill:
+    """The one with the least mean absolute error on validation signals."""
+    rows = evenly(len(data.val), ROWS)
+    z, observed = data.normalizer.apply(data.val[rows]).astype(np.float64), data.observed("val")
+    gone = Stream(0, "baselines").uniform(0, z.size).view(z.shape).numpy() < 0.25
+    real = gone & ~np.isnan(z) & (True if observed is None else observed[rows])
+    given = np.where(gone, np.nan, z)
+    return min(fills, key=lambda fill: np.abs(fill(given) - z)[real].mean())
 
 
 POINTS: dict[str, Callable[[Dataset], Fill]] = {
     "fill-mean": mean,
     "fill-last": last,
+    "fill-linear": linear,
     "fill-tikhonov": tikhonov,
     "fill-neighbours": neighbours,
     "fill-iterative": iterative,
@@ -114,15 +136,15 @@ POINTS: dict[str, Callable[[Dataset], Fill]] = {
 FILLERS = (*POINTS, "fill-gaussian")
 
 
-def filler(name: str, data: Dataset, n: int, seed: int) -> Callable[[np.ndarray], Fillings]:
-    """A fitted baseline, in the data's units."""
+def filler(name: str, data: Dataset) -> Callable[[np.ndarray, int, int], Fillings]:
+    """A fitted baseline, in the data's units: from signals, a number of draws and a seed."""
     apply, undo = data.normalizer.apply, data.normalizer.undo
     if name in POINTS:
         fill = POINTS[name](data)
-        return lambda x: iter([(np.arange(len(x)), undo(fill(apply(x).astype(np.float64)))[None])])
+        return lambda x, n, seed: iter([(np.arange(len(x)), undo(fill(apply(x).astype(np.float64)))[None])])
     gaussian = full(ledoit_wolf(apply(data.train)))
 
-    def drawn(x: np.ndarray) -> Fillings:
+    def drawn(x: np.ndarray, n: int, seed: int) -> Fillings:
         z = torch.from_numpy(apply(x).astype(np.float64))
         for start in range(0, len(x), ROWS):
             rows = np.arange(start, min(start + ROWS, len(x)))
