@@ -1,5 +1,7 @@
 """Masks, scores and baselines of filled gaps, by hand and against naive ones; and the suite that runs them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from grcd.evaluation import fillers, filling
 from grcd.reference import ledoit_wolf
 
 law = settings(max_examples=30, deadline=None)
+POINT = ("fill-mean", "fill-iterative")
 
 
 @pytest.mark.parametrize("kind", filling.MASKS)
@@ -133,6 +136,49 @@ def test_tikhonov_solves_its_equations(tiny, monkeypatch):
     assert found[0, [1, 3, 5]] == pytest.approx(expected[[1, 3, 5]])
 
 
+@pytest.mark.parametrize("name", fillers.FILLERS)
+def test_no_filler_looks_at_test_signals(tiny, holes, name):
+    found, expected = (
+        [drawn for _, drawn in fillers.filler(name, data)(holes, 2, 0)]
+        for data in (replace(tiny, test=np.full_like(tiny.test, 1e3)), tiny)
+    )
+    assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_what_has_the_least_error_on_real_validation_readings_is_chosen(tiny):
+    made_up = np.zeros(tiny.val.shape, dtype=bool)
+    made_up[:, 3:] = True
+    data = replace(tiny, filled={"val": made_up})
+    truth = tiny.normalizer.apply(tiny.val)
+
+    def off(left, right):
+        """Off by so much at the first three nodes, and at the others."""
+        return lambda z: np.where(np.isnan(z), truth + np.repeat([left, right], 3), z)
+
+    fills = [off(0.3, 0.0), off(0.2, 9.0), off(-0.4, 0.0)]
+    assert fillers._best(data, fills) is fills[1]
+    assert fillers._best(tiny, fills) is fills[0]
+
+
+def test_tikhonov_and_neighbours_take_the_better_of_two(tiny, holes, monkeypatch):
+    for name, key, values in (("tikhonov", "WEIGHTS", (0.1, 100.0)), ("neighbours", "NEIGHBOURS", (1, 5))):
+        fits = []
+        monkeypatch.setattr(fillers, "_best", lambda data, fills, fits=fits: fits.extend(fills) or fills[0])
+        monkeypatch.setattr(fillers, key, values)
+        getattr(fillers, name)(tiny)
+        assert len(fits) == len(values) ** (2 if name == "tikhonov" else 1)
+        assert len({fit(tiny.normalizer.apply(holes)).tobytes() for fit in fits}) == len(fits)  # no two are alike
+
+
+def test_the_imputer_learns_how_nodes_hang_together(sides):
+    train, test = sides
+    data = grcd.Dataset("sides", grcd.Graph.from_adjacency(1 - np.eye(6)), train, test[:20], test[20:])
+    x = data.test.copy()
+    x[:, 2] = np.nan
+    off = {name: np.abs(next(fillers.filler(name, data)(x, 1, 0))[1][0] - data.test)[:, 2].mean() for name in POINT}
+    assert off["fill-iterative"] < 0.5 * off["fill-mean"]
+
+
 def test_the_gaussian_draws_from_its_exact_posterior(tiny, holes):
     n, x = 3000, holes[[5]]
     ((_, found),) = fillers.filler("fill-gaussian", tiny)(x, n, 0)
@@ -193,3 +239,41 @@ def test_the_table_by_hand(known, tmp_path):
     assert r"\textbf{1.100 $\pm$ 0.141}" in table_of.table(["tiny"], [0, 1], tmp_path, "tex")
     with pytest.raises(grcd.InputError, match="grcd bench run impute"):
         table_of.table(["tiny"], [5], tmp_path / "none", "md")
+
+
+def test_readings_that_were_filled_in_do_not_count(tiny, tmp_path, monkeypatch):
+    made_up = np.random.RandomState(2).random_sample(tiny.test.shape) < 0.4
+    data = replace(tiny, filled={"test": made_up})
+    monkeypatch.setattr(suites, "SETTINGS", ("tiny",))
+    monkeypatch.setattr(runner, "load_dataset", lambda name: data)
+    cell = Cell("tiny", "fill-mean", mask="random-25")
+    assert runner.run([cell], tmp_path, tmp_path / "runs", "cpu", 1, {}) == (1, 0)
+    gone = filling.hidden("random-25", *tiny.test.shape) & ~made_up
+    found = read(cell, tmp_path)["filling"]
+    assert found["readings"] == gone.sum()
+    assert found["mae"] == pytest.approx(np.abs(tiny.test - tiny.train.mean(axis=0))[gone].mean(), rel=1e-9)
+
+
+def test_cells_ask_for_what_they_say(known, tiny, quick, tmp_path, monkeypatch):
+    """Draws, evaluations, seed and posterior; and a time is that of a thousand signals, drawn to the end."""
+    asked, clock = [], [0.0]
+
+    def fillings(self, x, n, nfe, seed, posterior):
+        asked.append((n, nfe, seed, posterior))
+        for row in range(len(x)):
+            clock[0] += 0.5
+            yield np.array([row]), x[None, [row]] * 0.0 + np.zeros((n, 1, 6))
+
+    monkeypatch.setattr(grcd.GRCD, "fillings", fillings)
+    monkeypatch.setattr(runner.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(filling, "score", lambda found, *_: {"readings": len(list(found))})
+    cells = [cell for cell in suites.cells("impute", ["tiny"], [1], ["grcd"]) if cell.mask == "sensors"]
+    settings = {key: value for key, value in quick.items() if key != "lr"}
+    assert runner.run(cells, tmp_path, tmp_path / "runs", "cpu", 1, settings) == (6, 0)
+    assert {*asked} == {(4, 1, 1, "reference"), (4, 8, 1, "diffusion"), (4, 16, 1, "diffusion")}
+    for cell in cells:
+        assert not cell.timed or read(cell, tmp_path)["time"] == {"filling": pytest.approx(500.0)}
+
+
+def test_silent_sensors_are_the_same_however_many_signals():
+    assert (filling.hidden("sensors", 5, 30)[0] == filling.hidden("sensors", 5000, 30)[0]).all()

@@ -1,8 +1,12 @@
 """Filled gaps: what was observed stays, what was not follows the posterior, and files hold what was drawn."""
 
 import shutil
+import subprocess
 import sys
+import time
+import tracemalloc
 import warnings
+from copy import copy
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +18,7 @@ from conftest import Zeros, speaking
 
 import grcd
 from grcd import cli
+from grcd.data.filled import Filled
 from grcd.errors import InputWarning
 from grcd.observations import Observations, posterior
 
@@ -472,3 +477,70 @@ def test_without_levels_there_are_no_quantiles(files, run, ending):
     assert run(*given, "--out", out) == 0
     with np.load(out) if ending == "npz" else xarray.open_dataset(out) as held:
         assert not {"quantiles", "levels", "level"} & {*held}
+
+
+def test_the_command_passes_on_the_seed_and_the_unit(model, files, run):
+    folder, frame = files
+    other = copy(model)
+    other.facts = model.facts | {"data": model.facts["data"] | {"made": {"unit": "mph"}}}
+    other.save(folder / "named")
+    given = ["impute", folder / "named", "--observed", folder / "given.csv", "-n", 3, "--nfe", 4, "--seed", 9]
+    assert run(*given, "--out", folder / "f.npz") == 0
+    values = frame[list(model.graph.node_ids)].to_numpy()
+    place = [model.graph.node_ids.index(name) for name in list(frame)[1:]]
+    with np.load(folder / "f.npz") as held:
+        expected = np.median(model.impute(values, n=3, nfe=4, seed=9), axis=0)
+        np.testing.assert_allclose(held["signals"], expected[:, place], rtol=1e-6)
+        assert str(held["unit"]) == "mph"
+
+
+def test_the_ancestral_solver_is_the_default(model, holes):
+    found = model.impute(holes[1:], n=2, nfe=4)
+    assert np.array_equal(found, model.impute(holes[1:], n=2, nfe=4, solver="ancestral-2m"))
+    assert not np.array_equal(found, model.impute(holes[1:], n=2, nfe=4, solver="residual-2m"))
+
+
+@pytest.mark.parametrize("ending", ["npz", "nc", "parquet"])
+def test_an_ensemble_is_never_in_memory_as_a_whole(tmp_path, ending):
+    """Draws come five signals at a time; what is allocated at once is a fraction of all of them."""
+    xarray = pytest.importorskip("xarray") if ending == "nc" else None
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    n, signals, nodes, random = 400, 50, 41, np.random.default_rng(0)
+    draws = random.standard_normal((n, signals, nodes)).astype(np.float32)  # half the size of what is written
+    parts = ((np.arange(k, k + 5), draws[:, k : k + 5].astype(np.float64)) for k in range(0, signals, 5))
+    times = np.arange("2024-01-01", "2024-02-20", dtype="datetime64[D]").astype("datetime64[ns]")
+    Filled([f"n{i}" for i in range(nodes)], times, ()).write(tmp_path / f"warm.{ending}", [], (1, 50, nodes))
+    tracemalloc.start()
+    try:
+        Filled([f"n{i}" for i in range(nodes)], times, ()).write(
+            tmp_path / f"f.{ending}", parts, (n, signals, nodes), ensemble=True
+        )
+        assert tracemalloc.get_traced_memory()[1] < 0.4 * 8 * draws.size
+    finally:
+        tracemalloc.stop()
+    if ending == "parquet":
+        held = pandas.read_parquet(tmp_path / "f.parquet").iloc[:, 2:].to_numpy().reshape(draws.shape)
+        assert np.array_equal(held, draws)
+        return
+    with np.load(tmp_path / "f.npz") if ending == "npz" else xarray.open_dataset(tmp_path / "f.nc") as file:
+        assert np.array_equal(file["ensemble"], draws)
+
+
+def test_a_stopped_command_cleans_up_as_an_interrupted_one(files):
+    """SIGTERM, in the middle of drawing."""
+    folder, _ = files
+    command = ["impute", folder / "run", "--observed", folder / "given.csv", "-n", 20000, "--ensemble"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from grcd.cli import main; main()", *map(str, command), "--out", str(folder / "e.npz")],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not [*folder.glob("tmp*/ensemble.npy")]:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.02)
+    process.terminate()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert {path.name for path in folder.iterdir()} == {"run", "given.csv"}

@@ -17,13 +17,13 @@ from matplotlib.image import imread
 from test_cli import QUICK
 
 import grcd
-from grcd import cli, pictures, report
+from grcd import cli, demo, pictures, report
 from grcd.data.writing import write_dataset, write_signals
 from grcd.evaluation import distances, evaluate
 from grcd.evaluation.metrics import node_kolmogorov_smirnov
 from grcd.files import make_folder
 from grcd.report import drawings
-from grcd.report.material import DRAWS, LEVELS
+from grcd.report.material import DRAWS, LEVELS, _hidden
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -374,3 +374,73 @@ def test_a_page_is_html_and_another_graph_needs_its_data(trained, run, tmp_path)
     status, said = run("report", folder, "--graph", "other.csv", cwd=tmp_path)
     assert status == 2
     assert "--graph without --data" in said.err
+
+
+def test_readings_that_were_filled_in_are_not_compared_with(trained, tiny):
+    """They are hidden from the model too: nothing of them is on the page but the map of the signals."""
+    made_up = np.zeros(tiny.test.shape, dtype=bool)
+    made_up[::2] = True
+    data = replace(tiny, test=np.where(made_up, 1e3, tiny.test), filled={"test": made_up})
+    few = replace(tiny, test=np.where(made_up, np.nan, tiny.test))
+    found, expected = (
+        report.Material(trained[1], each, tiny.train, "", None, {}, bands=_hidden(trained[1], each, 0))
+        for each in (data, few)
+    )
+    assert found.worst(6) == expected.worst(6)
+    assert np.array_equal(found.bands.truth, expected.bands.truth, equal_nan=True)
+    assert np.array_equal(found.bands.quantiles, expected.bands.quantiles)
+    assert np.array_equal(found.real, few.test, equal_nan=True)
+
+
+def test_every_picture_shows_what_its_title_says(material, tiny, monkeypatch):
+    shown, model = {}, material.model
+    z, U = tiny.normalizer.apply, tiny.graph.spectrum.U
+    monkeypatch.setattr(pictures, "mode_variances", lambda graph, *given: shown.update(modes=given))
+    drawings.frequencies(material)
+    data, reference, samples = shown["modes"]
+    assert np.array_equal(data, z(tiny.test))
+    assert reference == pytest.approx(np.diag(U.T @ model.reference.covariance().numpy() @ U))
+    assert np.array_equal(samples, z(material.samples))
+    monkeypatch.setattr(pictures, "signals_on_graph", lambda drawn, rows, unit: shown.update(rows))
+    drawings.signals(material, None)
+    assert np.array_equal(shown["Generated signals"], material.samples[:4])
+    assert np.isin(shown["Held-out signals"], tiny.test).all()
+
+
+def test_maps_matrices_histograms_and_curves_are_of_their_sides(material, tiny, monkeypatch):
+    maps, drawn = [], pictures.Drawn(tiny.graph)
+    usual = pictures.Drawn.signal
+    monkeypatch.setattr(pictures.Drawn, "signal", lambda *a, **k: maps.append(a[2]) or usual(*a, **k))
+    drawings.node_moments(material, drawn)
+    sides = (tiny.test, material.samples)
+    expected = [*(x.mean(axis=0) for x in sides), *(x.std(axis=0) for x in sides)]
+    assert np.array(maps) == pytest.approx(np.array(expected))
+    order = np.argsort(drawn.place[:, np.argmax(np.ptp(drawn.place, axis=0))])
+    images = [axis.images[0].get_array() for axis in drawings.correlations(material, drawn).axes[:3]]
+    real, made = (np.corrcoef(x[:, order].T) for x in sides)
+    for image, matrix in zip(images, (real, made, made - real), strict=True):
+        assert np.asarray(image) == pytest.approx(matrix, abs=1e-9)
+    (node, _), *_ = material.worst(1)
+    bins = drawings.marginals(material).axes[0].patches
+    both = np.concatenate([x[:, node] for x in sides])
+    edges = np.linspace(*np.quantile(both, [0.001, 0.999]), 31)
+    for patch, x in zip(bins, sides, strict=True):
+        heights = np.histogram(np.clip(x[:, node], edges[0], edges[-1]), edges, density=True)[0]
+        assert patch.get_xy()[:, 1].max() == pytest.approx(heights.max())
+    curves = {line.get_label(): line.get_ydata() for line in drawings.training(material).axes[0].lines}
+    assert list(curves["validation"]) == [record["val"] for record in material.curve]
+    assert list(curves["training"]) == [record["train"] for record in material.curve]
+
+
+def test_the_page_has_rules_for_print(page):
+    assert "@media print" in page
+
+
+def test_the_demo_ends_with_the_report(tiny, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(demo, "load_dataset", lambda name: tiny)
+    quick = {"width": 8, "max_updates": 20, "validate_every": 10}
+    monkeypatch.setattr(demo, "SETTINGS", dict.fromkeys(demo.SETTINGS, quick))
+    demo.demo(tmp_path / "demo")
+    page = (tmp_path / "demo/report.html").read_text()
+    assert "gaps" in Parsed(page).ids
+    assert capsys.readouterr().out.count("report.html") == 1

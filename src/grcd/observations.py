@@ -45,6 +45,10 @@ class Observations:
     def seen(self) -> Tensor:  # (batch, m)
         return ~self.y.isnan()
 
+    def of_signals(self, rows: Tensor) -> Observations:
+        """Those of some signals."""
+        return Observations(self.y[rows], self.H, self.noise)
+
     def of(self, x: Tensor) -> Tensor:  # (..., nodes) -> (..., m)
         """``H x``."""
         return x if self.H is None else x @ self.H.T
@@ -106,10 +110,14 @@ class Posterior:
         seen, nodes = self.observations, self.means.shape[-1]
         chosen = _chosen(self.weights[:, None], u)
         prior, error = noise("prior", (len(u), n, nodes)), seen.error(noise, n)
-        found = torch.zeros_like(prior)
+        found = torch.empty_like(prior)
         for k, (mean, part) in enumerate(zip(self.reference.means, self.reference.parts, strict=True)):
-            drawn, _ = seen.update(part, part.v, mean + part.draw(prior), error)
-            found = torch.where((chosen == k)[..., None], drawn, found)
+            rows = (chosen == k).any(1).nonzero()[:, 0]  # most signals have draws of few components
+            if not len(rows):
+                continue
+            off = None if error is None else error[rows]
+            drawn, _ = seen.of_signals(rows).update(part, part.v, mean + part.draw(prior[rows]), off)
+            found[rows] = torch.where((chosen[rows] == k)[..., None], drawn, found[rows])
         return found
 
 

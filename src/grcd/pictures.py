@@ -144,7 +144,8 @@ def _variance(signals: np.ndarray, U: np.ndarray) -> np.ndarray:
 def pairwise_covariance(x: np.ndarray) -> np.ndarray:  # (signals, nodes), NaN where missing -> (nodes, nodes)
     """Over the signals in which both nodes have a reading."""
     there = ~np.isnan(x)
-    off = np.where(there, x - np.nanmean(x, axis=0), 0.0)
+    mean = np.where(there, x, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+    off = np.where(there, x - mean, 0.0)
     return off.T @ off / np.maximum(there.T.astype(float) @ there, 1.0)
 
 

@@ -7,8 +7,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import warnings
+from contextlib import suppress
 
 from ..errors import InputError, InputWarning, unknown
 
@@ -18,6 +20,8 @@ def main() -> None:
     from .commands import app  # typer only; torch is imported by the commands that need it
 
     _say_warnings()
+    with suppress(ValueError):  # only the main thread may
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up as an interrupt does
     try:
         status = app(standalone_mode=False)
         if status == 130:  # the parser has swallowed the interrupt, and its message

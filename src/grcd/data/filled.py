@@ -12,6 +12,7 @@ goes through a file of its own.
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import tempfile
 import warnings
@@ -40,6 +41,9 @@ class Filled:
     def write(self, path: str | Path, fillings: Fillings, shape: tuple[int, int, int], ensemble: bool = False) -> None:
         """Take all draws, and write the file whole or not at all; ``shape`` is that of the ensemble."""
         path = Path(path)
+        if ensemble and path.suffix == ".parquet" and self.levels:
+            note = "all draws of a .parquet file go without quantiles: they follow from the draws, or take .npz or .nc"
+            warnings.warn(note, InputWarning, stacklevel=3)
         if ensemble and path.suffix == ".csv":
             raise InputError("an ensemble as .csv", "a file that ends in .npz, .parquet or .nc", "choose another --out")
         self._warn(shape[0])
@@ -121,16 +125,30 @@ class Filled:
     def netcdf(self, path: Path, median, quantiles, kept) -> None:
         xarray = need_xarray()
         row = "sample" if self.times is None else "time"
-        arrays = {"signals": ((row, "node"), median)}
+        # A dimension without limit comes first, and its records are what the file ends with: one now, the others after.
+        arrays = {} if kept is None else {"ensemble": (("draw", row, "node"), kept[:1])}
+        arrays |= {"signals": ((row, "node"), median)}
         arrays |= {"quantiles": (("level", row, "node"), quantiles)} if self.levels else {}
-        arrays |= {} if kept is None else {"ensemble": (("draw", row, "node"), kept)}
         coords = {"node": self.node_ids} | ({"level": list(self.levels)} if self.levels else {})
         coords |= {} if self.times is None else {row: self.times}
         found = xarray.Dataset(arrays, coords)
         for name in arrays:
             found[name].attrs |= {"units": self.unit} if self.unit else {}
         with whole(path) as temporary:
-            found.to_netcdf(temporary, engine="scipy")
+            endless = [] if kept is None else ["draw"]
+            found.to_netcdf(temporary, engine="scipy", format="NETCDF3_64BIT", unlimited_dims=endless)
+            if kept is not None:
+                _append_records(temporary, kept)
+
+
+def _append_records(path: Path, kept: np.ndarray) -> None:
+    """To a netCDF file that has the first of them: each is its numbers, most significant byte first."""
+    with path.open("r+b") as file:
+        file.seek(0, os.SEEK_END)
+        for draw in kept[1:]:
+            file.write(draw.astype(">f8").tobytes())
+        file.seek(4)  # behind "CDF" and the version: how many there are
+        file.write(len(kept).to_bytes(4, "big"))
 
 
 def _refuse_without_room(folder: Path, size: int) -> None:

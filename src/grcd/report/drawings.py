@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 
 import matplotlib
 import numpy as np
@@ -50,12 +51,14 @@ def signals(material: Material, drawn: Drawn) -> Figure:
 
 def node_moments(material: Material, drawn: Drawn) -> Figure:
     """Mean and standard deviation of each node, held-out and generated, on one scale each."""
-    sides = {"Held-out": material.data.test, "Generated": material.samples}
+    sides = {"Held-out": material.real, "Generated": material.samples}
     figure, axes = drawn.maps(2, 2)
     unit = f" ({material.data.unit})" if material.data.unit else ""
     for line, (name, moment) in zip(axes, (("mean", np.nanmean), ("standard deviation", np.nanstd)), strict=True):
-        values = {side: moment(x, axis=0) for side, x in sides.items()}
-        typical = np.nanmean(np.nanstd(sides["Held-out"], axis=0))
+        with warnings.catch_warnings():  # a node without any reading has none
+            warnings.simplefilter("ignore", RuntimeWarning)
+            values = {side: moment(x, axis=0) for side, x in sides.items()}
+            typical = np.nanmean(np.nanstd(sides["Held-out"], axis=0))
         colours = scale(np.concatenate(list(values.values())), typical / 2)
         for axis, (side, value) in zip(line, values.items(), strict=True):
             dots = drawn.signal(axis, value, **colours)
@@ -70,13 +73,13 @@ def frequencies(material: Material) -> Figure:
     z = model.normalizer.apply
     covariance = model.reference.covariance().cpu().numpy()
     reference = ((U.T @ covariance) * U.T).sum(axis=1)
-    return pictures.mode_variances(material.data.graph, z(material.data.test), reference, z(material.samples))
+    return pictures.mode_variances(material.data.graph, z(material.real), reference, z(material.samples))
 
 
 def correlations(material: Material, drawn: Drawn) -> Figure:
     """Correlation matrices, nodes in the order of the drawn graph's longer side."""
     order = np.argsort(drawn.place[:, np.argmax(np.ptp(drawn.place, axis=0))])
-    real, made = (_correlation(x[:, order]) for x in (material.data.test, material.samples))
+    real, made = (_correlation(x[:, order]) for x in (material.real, material.samples))
     figure = Figure(figsize=(WIDTH, 3.6), layout="constrained", dpi=120)
     panels = {"Held-out": real, "Generated": made, "Generated less held-out": made - real}
     for axis, (title, matrix) in zip(figure.subplots(1, 3), panels.items(), strict=True):
@@ -111,7 +114,7 @@ def marginals(material: Material) -> Figure:
     for axis in axes.flat[len(worst) :]:
         axis.set_axis_off()
     for axis, (node, apart) in zip(axes.flat, worst, strict=False):
-        real, made = (x[:, node][~np.isnan(x[:, node])] for x in (material.data.test, material.samples))
+        real, made = (x[:, node][~np.isnan(x[:, node])] for x in (material.real, material.samples))
         both = np.concatenate([real, made])
         bins = np.linspace(*np.quantile(both, [0.001, 0.999]), 31)
         for values, colour, label in ((real, DATA, "held-out"), (made, SAMPLES, "generated")):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from ..data import Dataset
 from ..data.dataset import fingerprint
 from ..data.splits import evenly
 from ..ensemble import quantiles
-from ..errors import InputError
+from ..errors import InputError, InputWarning
 from ..evaluation import Distance, Scores, distances, evaluate
 from ..evaluation.metrics import node_kolmogorov_smirnov
 from ..model import GRCD
@@ -96,16 +98,26 @@ class Material:
             command,
         )
 
+    @cached_property
+    def real(self) -> np.ndarray:  # (test signals, nodes)
+        """Held-out readings, NaN where there was none: what was filled in is not compared with."""
+        return observed(self.data)
+
     def worst(self, count: int) -> list[tuple[int, float]]:
         """Nodes whose generated readings are least like held-out ones: number, and Kolmogorov-Smirnov distance."""
         z = self.data.normalizer.apply
-        test = self.data.test
         found = []
-        for node, (of_x, of_y) in enumerate(zip(z(self.samples).T, z(test).T, strict=True)):
+        for node, (of_x, of_y) in enumerate(zip(z(self.samples).T, z(self.real).T, strict=True)):
             of_y = of_y[~np.isnan(of_y)]
             apart = node_kolmogorov_smirnov(of_x[:, None], of_y[:, None]) if len(of_y) else [0.0]
             found.append((node, float(apart[0])))
         return sorted(found, key=lambda each: -each[1])[:count]
+
+
+def observed(data: Dataset) -> np.ndarray:
+    """Test signals without what was filled in."""
+    seen = data.observed("test")
+    return data.test if seen is None else np.where(seen, data.test, np.nan)
 
 
 def _distances(x: np.ndarray, data: Dataset) -> dict[str, Distance]:
@@ -125,10 +137,14 @@ def read_curve(run: Path) -> list[dict]:
 def _hidden(model: GRCD, data: Dataset, seed: int) -> Bands:
     """Hide the liveliest of the nodes in the middle of the test signals, and fill them."""
     first = max(0, (len(data.test) - SPAN) // 2)
-    truth = data.test[first : first + SPAN].astype(np.float64)
-    moves = np.nan_to_num(np.nanstd(truth, axis=0) / data.normalizer.std) * (~np.isnan(truth)).mean(axis=0)
+    truth = observed(data)[first : first + SPAN].astype(np.float64)
+    there = ~np.isnan(truth)
+    spread = np.nanstd(np.where(there.any(axis=0), truth, 0.0), axis=0)
+    moves = spread / data.normalizer.std * there.mean(axis=0)
     nodes = [int(node) for node in np.argsort(-moves, kind="stable")[:HIDDEN]]
     given = truth.copy()
     given[:, nodes] = np.nan
-    draws = model.impute(given, n=DRAWS, seed=seed)[:, :, nodes]
+    with warnings.catch_warnings():  # of signals without any reading: there is no more to be done about them here
+        warnings.simplefilter("ignore", InputWarning)
+        draws = model.impute(given, n=DRAWS, seed=seed)[:, :, nodes]
     return Bands(nodes, first, truth[:, nodes], quantiles(draws, LEVELS))
