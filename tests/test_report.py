@@ -8,6 +8,7 @@ import warnings
 from copy import copy
 from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -444,3 +445,16 @@ def test_the_demo_ends_with_the_report(tiny, tmp_path, monkeypatch, capsys):
     page = (tmp_path / "demo/report.html").read_text()
     assert "gaps" in Parsed(page).ids
     assert capsys.readouterr().out.count("report.html") == 1
+
+
+def test_maps_of_a_large_graph_stay_small():
+    side = np.arange(1600).reshape(40, 40)
+    W = np.zeros((1600, 1600))
+    for a, b in ((side[1:], side[:-1]), (side[:, 1:], side[:, :-1])):
+        W[a.ravel(), b.ravel()] = W[b.ravel(), a.ravel()] = 1.0
+    graph = replace(grcd.Graph.from_adjacency(W), coords=np.argwhere(side >= 0).astype(float))
+    x = np.random.default_rng(0).standard_normal((20, 1600))
+    data = SimpleNamespace(graph=graph, test=x, unit="")
+    material, drawn = SimpleNamespace(data=data, real=x, samples=x[::-1]), pictures.Drawn(graph)
+    pages = [drawings.svg(each, material, drawn) for each in (drawings.signals, drawings.node_moments)]
+    assert sum(len(page) for page in pages) < 2.5e6  # of 5 MB, for half of what is on a page

@@ -59,7 +59,8 @@ class Drawn:
         """Room for so many drawings of the graph, each as tall as the drawing and its title."""
         (breadth, height), column = np.ptp(self.place, axis=0), (WIDTH - 1) / columns
         row = column * np.clip(height / breadth, 0.4, 1.5) + 0.35
-        figure = Figure(figsize=(WIDTH, row * rows), layout="constrained", dpi=150)
+        dpi = 150 if len(self.place) <= MOST_PLACED else 90  # of dots of colour: a page of them stays small
+        figure = Figure(figsize=(WIDTH, row * rows), layout="constrained", dpi=dpi)
         axes = figure.subplots(rows, columns, squeeze=False)
         for axis in axes.flat:
             axis.set_axis_off()
@@ -126,6 +127,7 @@ def mode_variances(graph: Graph, data: np.ndarray, reference: np.ndarray, sample
             markersize=size,
             markerfacecolor=face,
             markeredgewidth=1.6,
+            rasterized=len(spectrum.lam) > MOST_PLACED,
         )
     axis.set_yscale("log")
     frequency = "graph frequency (eigenvalue of the normalised Laplacian)"
