@@ -8,7 +8,8 @@
                      with alpha and beta from ``WEIGHTS``
     fill-neighbours  the mean of the ``NEIGHBOURS`` nearest nodes on the graph that have a reading, nearness by hops
                      and then by weight
-    fill-iterative   scikit-learn's IterativeImputer: every node regressed on ``FEATURES`` others, in ``ROUNDS`` turns
+    fill-iterative   scikit-learn's IterativeImputer: every node regressed on ``FEATURES`` others, in ``ROUNDS`` turns,
+                     as ``MOST`` training signals say
     fill-gaussian    the exact posterior of one Gaussian with the Ledoit-Wolf covariance; the only one with uncertainty
 
 Where there is something to choose, it is what has the least error on validation signals of which a quarter of the
@@ -36,6 +37,7 @@ from ..systems import solve
 WEIGHTS = (1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0)
 NEIGHBOURS = (1, 3, 5, 10, 20)
 FEATURES, ROUNDS = (20, 40), (5, 20)
+MOST = 5000  # training signals of the imputer, which takes minutes as it is
 ROWS = 500  # signals at a time, and validation signals to choose by
 
 Fillings = Iterator[tuple[np.ndarray, np.ndarray]]  # rows, and their completions (n or 1, rows, nodes)
@@ -104,7 +106,7 @@ def iterative(data: Dataset) -> Fill:
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 
-    z = data.normalizer.apply(data.train).astype(np.float64)
+    z = data.normalizer.apply(data.train[evenly(len(data.train), MOST)]).astype(np.float64)
     z[Stream(0, "iterative").uniform(0, z.size).view(z.shape).numpy() < 0.25] = np.nan  # it learns from gaps only
     fitted = []
     for features, rounds in product(sorted({min(count, z.shape[1]) for count in FEATURES}), ROUNDS):
