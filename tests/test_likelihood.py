@@ -90,6 +90,28 @@ def test_a_reading_given_all_others_is_the_ratio_of_joint_and_marginal_density(r
 
 
 @references
+def test_with_gaps_a_reading_is_given_the_others_that_are_there(reference):
+    z = X.clone()
+    z[0, [1, 3]], z[1], z[2, :4] = torch.nan, torch.nan, torch.nan
+    found, mixture = likelihood.of_nodes(reference, z), likelihood.as_mixture(reference)
+
+    def density(x, kept):
+        parts = zip(mixture.weights, mixture.means, mixture.parts, strict=True)
+        return sum(
+            float(w)
+            * (multivariate_normal(m[kept], p.covariance().numpy()[np.ix_(kept, kept)]).pdf(x[kept]) if kept else 1)
+            for w, m, p in parts
+        )
+
+    for x, row in zip(z.numpy(), found, strict=True):
+        there = np.flatnonzero(~np.isnan(x)).tolist()
+        expected = np.full(NODES, np.nan)
+        for i in there:
+            expected[i] = np.log(density(x, there) / density(x, [j for j in there if j != i]))
+        np.testing.assert_allclose(row, expected, rtol=1e-8)
+
+
+@references
 def test_of_a_signal_with_gaps_what_was_observed_counts(reference):
     z = X.clone()
     z[0, [1, 3]], z[1] = torch.nan, torch.nan
@@ -132,6 +154,14 @@ def test_a_reading_that_its_neighbours_do_not_expect_stands_out(model, tiny):
     assert model.log_prob(x, "reference")[0].argmin() == 4
     assert model.log_prob(x, steps=8)[0].argmin() == 4
     assert model.node_log_prob(x)[4].argmin() == 2
+
+
+def test_readings_are_scored_alike_however_many_at_a_time(model, tiny, monkeypatch):
+    x = np.where(np.random.RandomState(0).random_sample(tiny.test.shape) < 0.3, np.nan, tiny.test)
+    whole = model.node_log_prob(x)
+    assert np.array_equal(np.isnan(whole), np.isnan(x))
+    monkeypatch.setattr(likelihood, "ENTRIES", 3 * 36)
+    np.testing.assert_allclose(model.node_log_prob(x), whole, rtol=1e-9)
 
 
 def test_gaps_are_for_the_reference_only(model, tiny):

@@ -17,7 +17,8 @@ as many steps would have changed.
     x_i | x_-i, k ~ N(x_i - (Lambda (x - m))_i / Lambda_ii, 1 / Lambda_ii)
     p(k | x_-i) ~ w_k p_k(x) / p_k(x_i | x_-i)
 
-A reading that its neighbours do not expect stands out there, however common it is by itself.
+and with gaps the same of what was observed. A reading that its neighbours do not expect stands out there, however
+common it is by itself.
 
 In nats, of z-scored signals: another unit adds the same to all. The density is of signals with the noise of the
 smallest level, 0.04 of a standard deviation; without it, the reference's.
@@ -41,11 +42,13 @@ from .process import ConjugateProcess
 from .progress import bar
 from .reference import Gaussian
 from .streams import Stream
+from .systems import solve
 
 if TYPE_CHECKING:
     from .model import GRCD
 
 EpsHat = Callable[[Tensor, float], Tensor]
+ENTRIES = 1 << 23  # of matrices held at a time
 
 
 def of_signals(
@@ -76,17 +79,43 @@ def under_reference(reference: Gaussian | Mixture, z: Tensor) -> Tensor:  # (sig
     return posterior(reference, Observations(z)).log_evidence if z.isnan().any() else reference.log_prob(z)
 
 
+def of_readings(model: GRCD, x: np.ndarray) -> np.ndarray:  # (signals, nodes) twice
+    """``of_nodes``, some signals at a time: with gaps each has a matrix of its own."""
+    found, rows = np.empty(x.shape), max(1, ENTRIES // x.shape[1] ** 2)
+    with torch.inference_mode(), bar("scoring readings", len(x)) as advance:
+        for start in range(0, len(x), rows):
+            z = torch.from_numpy(model.normalizer.apply(x[start : start + rows])).double().to(model.device)
+            found[start : start + rows] = of_nodes(model.reference, z).cpu()
+            advance(start + len(z), "")
+    return found
+
+
 def of_nodes(reference: Gaussian | Mixture, z: Tensor) -> Tensor:  # (signals, nodes) twice
-    """``log p(x_i | x_-i)`` of complete signals."""
-    mixture = as_mixture(reference)
-    joint, _ = mixture._components(z, 0.0)
-    given = []
-    for mean, part in zip(mixture.means, mixture.parts, strict=True):
-        precision = part.precision()
-        own = precision.diagonal()
-        given.append(-((z - mean) @ precision).square() / (2 * own) + (own / (2 * math.pi)).log() / 2)
-    given = torch.stack(given, -1)  # (signals, nodes, components)
-    return joint.logsumexp(-1)[:, None] - (joint[:, None] - given).logsumexp(-1)
+    """``log p(x_i | x_-i)`` of the readings that are there; NaN where there is none."""
+    mixture, seen = as_mixture(reference), ~z.isnan()
+    joint, given = [], []
+    for weight, mean, part in zip(mixture.weights, mixture.means, mixture.parts, strict=True):
+        log_prob, moved, own = (_whole if seen.all() else _observed)(part, z - mean, seen)
+        joint.append(weight.log() + log_prob)
+        given.append(-moved.square() / (2 * own) + (own / (2 * math.pi)).log() / 2)
+    joint, given = torch.stack(joint, -1)[:, None], torch.stack(given, -1)  # (signals, nodes or 1, components)
+    return torch.where(seen, joint.logsumexp(-1) - (joint - given).logsumexp(-1), torch.nan)
+
+
+def _whole(part: Gaussian, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Log-densities, ``Lambda off`` and the diagonal of ``Lambda``: one precision for all signals."""
+    precision = part.precision()
+    return part.log_prob(off), off @ precision, precision.diagonal().expand_as(off)
+
+
+def _observed(part: Gaussian, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The same for signals with gaps: a precision for each, of what was observed of it."""
+    eye = torch.eye(off.shape[1]).to(off)
+    precision, size = solve(part.covariance(), seen, torch.where(seen[:, None], eye, 0.0) * seen[..., None])
+    off = torch.where(seen, off, 0.0)
+    moved = (precision @ off[..., None])[..., 0]
+    count = seen.sum(1) * math.log(2 * math.pi)
+    return -((moved * off).sum(-1) + size + count) / 2, moved, precision.diagonal(dim1=-2, dim2=-1)
 
 
 def under_model(

@@ -297,11 +297,14 @@ class GRCD:
         return likelihood.of_signals(self, x, exact, steps, probes, seed)
 
     def node_log_prob(self, signals) -> np.ndarray:  # (signals, nodes)
-        """How probable each reading is given all others of its signal, under the reference: low ones stand out."""
+        """How probable each reading is given all others of its signal, under the reference: low ones stand out.
+
+        NaN where there is no reading.
+        """
         self._refuse_unfitted()
-        x = check_signals(signals, self.graph, "signals to score", least=1)
-        z = torch.from_numpy(self.normalizer.apply(x)).double().to(self.device)
-        return likelihood.of_nodes(self.reference, z).cpu().numpy()
+        x = check_signals(signals, self.graph, "signals to score", least=1, gaps=True)
+        imputation.warn_of_units(self, x)
+        return likelihood.of_readings(self, x)
 
     def noise_prediction(self, network: nn.Module | None = None) -> Callable[[Tensor, float], Tensor]:
         """``eps_hat``, as solvers take it."""

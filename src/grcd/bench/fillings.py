@@ -65,8 +65,8 @@ def _each(found: dict[str, Blocks]) -> Iterator[tuple[str, list[list[str]]]]:
 
 def _markdown(found: dict[str, Blocks]) -> str:
     legend = (
-        "Hidden readings, in the signals' units; mean +- sd over seeds. A hundred draws a signal; CRPS of a"
-        " point is its MAE. Bold: the lowest CRPS; -: not measured, or nothing to tell."
+        "Hidden readings, in the signals' units; mean +- sd over networks, all of which fill the same gaps. A hundred"
+        " draws a signal; CRPS of a point is its MAE. Bold: the lowest CRPS; -: not measured, or nothing to tell."
     )
     return joined((markdown(title, lines) for title, lines in _each(found)), legend)
 
