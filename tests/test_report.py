@@ -24,6 +24,7 @@ from grcd.evaluation import distances, evaluate
 from grcd.evaluation.metrics import node_kolmogorov_smirnov
 from grcd.files import make_folder
 from grcd.report import drawings
+from grcd.report import material as material_of
 from grcd.report.material import DRAWS, LEVELS, _hidden
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
@@ -458,3 +459,11 @@ def test_maps_of_a_large_graph_stay_small():
     material, drawn = SimpleNamespace(data=data, real=x, samples=x[::-1]), pictures.Drawn(graph)
     pages = [drawings.svg(each, material, drawn) for each in (drawings.signals, drawings.node_moments)]
     assert sum(len(page) for page in pages) < 2.5e6  # of 5 MB, for half of what is on a page
+
+
+def test_what_is_filled_is_near_the_middle_where_most_was_read(trained, tiny, monkeypatch):
+    monkeypatch.setattr(material_of, "SPAN", 4)
+    assert _hidden(trained[1], tiny, 0).first == 18  # nothing is missing: the middle of forty
+    x = tiny.test.copy()
+    x[13:24, 1:] = np.nan
+    assert _hidden(trained[1], replace(tiny, test=x), 0).first == 26  # all from 10 to 22 lack some

@@ -135,9 +135,11 @@ def read_curve(run: Path) -> list[dict]:
 
 
 def _hidden(model: GRCD, data: Dataset, seed: int) -> Bands:
-    """Hide the liveliest of the nodes in the middle of the test signals, and fill them."""
-    first = max(0, (len(data.test) - SPAN) // 2)
-    truth = observed(data)[first : first + SPAN].astype(np.float64)
+    """Hide the liveliest of the nodes, in the middle of the test signals or where more was read, and fill them."""
+    real, middle = observed(data), max(0, (len(data.test) - SPAN) // 2)
+    starts = sorted(range(middle % SPAN, max(1, len(real) - SPAN + 1), SPAN), key=lambda start: abs(start - middle))
+    first = max(starts or [middle], key=lambda start: (~np.isnan(real[start : start + SPAN])).mean())
+    truth = real[first : first + SPAN].astype(np.float64)
     there = ~np.isnan(truth)
     spread = np.nanstd(np.where(there.any(axis=0), truth, 0.0), axis=0)
     moves = spread / data.normalizer.std * there.mean(axis=0)
