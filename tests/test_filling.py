@@ -1,6 +1,7 @@
 """Masks, scores and baselines of filled gaps, by hand and against naive ones; and the suite that runs them."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -265,7 +266,7 @@ def test_cells_ask_for_what_they_say(known, tiny, quick, tmp_path, monkeypatch):
             yield np.array([row]), x[None, [row]] * 0.0 + np.zeros((n, 1, 6))
 
     monkeypatch.setattr(grcd.GRCD, "fillings", fillings)
-    monkeypatch.setattr(runner.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(runner, "time", SimpleNamespace(perf_counter=lambda: clock[0], monotonic=lambda: clock[0]))
     monkeypatch.setattr(filling, "score", lambda found, *_: {"readings": len(list(found))})
     cells = [cell for cell in suites.cells("impute", ["tiny"], [1], ["grcd"]) if cell.mask == "sensors"]
     settings = {key: value for key, value in quick.items() if key != "lr"}
