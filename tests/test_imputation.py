@@ -113,7 +113,9 @@ def test_readings_in_another_unit_are_noticed(model, holes):
 def test_a_table_in_another_unit_altogether_is_noticed(model, tiny):
     moments = model.normalizer
     for signals in (moments.undo(moments.apply(tiny.test) + 6.0), moments.undo(12.0 - moments.apply(tiny.test))):
-        with pytest.warns(InputWarning, match=r"readings are \d+\.\d standard deviations from the training mean"):
+        with pytest.warns(
+            InputWarning, match=r"half of all readings are more than \d+\.\d standard from the training mean"
+        ):
             model.impute(signals, n=1)
         with pytest.warns(InputWarning, match="another unit"):
             model.log_prob(signals, "reference")

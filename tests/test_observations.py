@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal, norm
 import grcd
 from grcd import solvers
 from grcd.mixture import Mixture
-from grcd.observations import Observations, as_mixture, guided, posterior
+from grcd.observations import Observations, as_mixture, cleaned, guided, posterior
 from grcd.reference import full, low_rank, spectral
 
 NODES, BATCH = 5, 4
@@ -236,3 +236,29 @@ def test_guided_solvers_converge_to_the_flow_given_the_observations_at_second_or
     assert errors[-1] < 1e-3
     slopes = np.log2(np.array(errors[:-1]) / errors[1:])
     assert (slopes > 1.7).all(), errors
+
+
+@kinds
+def test_the_last_step_is_the_posterior_given_the_noisy_state_too(reference):
+    """A state at level q is one more observation of every entry, with variance q^2; to six standard errors."""
+    seen, q, n = KINDS["sums"], 0.8, 20_000
+    state = X + q * mixtures.normal(BATCH, NODES, seed=3)
+    drawn = cleaned(
+        reference,
+        seen,
+        state[:, None].expand(BATCH, n, NODES),
+        q,
+        lambda purpose, shape: mixtures.normal(*shape, seed=len(purpose)),
+        torch.rand(BATCH, n, generator=torch.Generator().manual_seed(0), dtype=torch.float64),
+    )
+    noise = torch.cat([torch.full((NODES,), q**2).double(), seen.noise])
+    both = Observations(torch.cat([state, seen.y], 1), torch.cat([torch.eye(NODES).double(), seen.H]), noise)
+    exact = posterior(reference, both)
+    C = exact.covariance()
+    scale = C.diagonal(dim1=1, dim2=2).clamp(min=1e-12)
+    assert ((drawn.mean(1) - exact.mean).abs() < 6 * (scale / n).sqrt()).all()
+    off = drawn - drawn.mean(1, keepdim=True)
+    error = 6 * (4 * scale[:, :, None] * scale[:, None] / n).sqrt()  # a mixture's tails are heavier than a Gaussian's
+    assert ((off.mT @ off / n - C).abs() < error).all()
+    there = ~seen.y[:, 0].isnan()  # the first row is exact
+    close((drawn @ seen.H[0])[there], seen.y[there, :1].expand(-1, n), atol=1e-8)

@@ -26,8 +26,8 @@ from torch import Tensor
 
 from . import device as devices
 from . import observations, plan, solvers
-from .errors import InputError, InputWarning, some, unknown
-from .normalizer import BLOCK, Normalizer
+from .errors import InputError, InputWarning, unknown
+from .normalizer import BLOCK, Normalizer, warn_of_units
 from .observations import Observations
 from .progress import bar
 from .quantiles import Quantiles
@@ -40,9 +40,7 @@ POSTERIORS = ("diffusion", "reference")
 ENTRIES = {"cpu": 1 << 20, "cuda": 1 << 24}  # readings filled at a time: the more, the better systems are solved
 CHOICE = plan.Choice(solver="ancestral-2m")
 FEW = 4  # network evaluations; with fewer, the steps are too long for draws that are as wide as they should be
-OFF = 4.0  # z-scores that half of all readings are beyond only if all are in another unit
 COPIES = 8  # of the draws of one signal, at the most, while they are made
-WILD = 20.0  # z-scores beyond which a reading is probably in another unit
 
 
 def fillings(
@@ -143,23 +141,7 @@ def _warn(model: GRCD, x: np.ndarray) -> None:
     if empty:
         note = f"{empty} of {len(x)} signals have no reading at all: they are drawn as if nothing were known of them"
         warnings.warn(note, InputWarning, stacklevel=4)
-    warn_of_units(model, x)
-
-
-def warn_of_units(model: GRCD, x: np.ndarray) -> None:
-    """Readings that are far from where they were in training, each by itself or all together."""
-    moments = Normalizer.of(model.facts["normalizer"])
-    z = np.abs((x - moments.mean) / moments.std)
-    far = np.nanmax(z, axis=0, initial=0.0, where=~np.isnan(x)) > WILD
-    if far.any():
-        names = [name for name, wild in zip(model.graph.node_ids, far, strict=True) if wild]
-        note = f"readings more than {WILD:g} standard deviations from the training mean, at {some(names)}:"
-        warnings.warn(f"{note} another unit, or a value that marks gaps (--missing)?", InputWarning, stacklevel=4)
-    elif not np.isnan(x).all() and (typical := np.nanmedian(z)) > OFF:
-        note = (
-            f"readings are {typical:.1f} standard deviations from the training mean, half of them more: another unit?"
-        )
-        warnings.warn(note, InputWarning, stacklevel=4)
+    warn_of_units(x, Normalizer.of(model.facts["normalizer"]), model.graph)
 
 
 def refuse_heavy(n: int, nodes: int) -> None:

@@ -111,7 +111,7 @@ def _whole(part: Gaussian, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, T
 def _observed(part: Gaussian, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The same for signals with gaps: a precision for each, of what was observed of it."""
     eye = torch.eye(off.shape[1]).to(off)
-    precision, size = solve(part.covariance(), seen, torch.where(seen[:, None], eye, 0.0) * seen[..., None])
+    precision, size = solve(part.covariance(), seen, eye.expand(len(off), -1, -1))
     off = torch.where(seen, off, 0.0)
     moved = (precision @ off[..., None])[..., 0]
     count = seen.sum(1) * math.log(2 * math.pi)

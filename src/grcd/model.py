@@ -19,7 +19,7 @@ from .errors import InputError
 from .graph import Graph
 from .mixture import Mixture
 from .networks import NETWORKS
-from .normalizer import Normalizer, blocks, check_signals
+from .normalizer import Normalizer, blocks, check_signals, warn_of_units
 from .progress import bar
 from .quantiles import Quantiles
 from .reference import Gaussian, ledoit_wolf, spectral
@@ -274,8 +274,7 @@ class GRCD:
         """``n`` variations of each signal: at strength 0 the signal itself, at 1 any signal (see ``augmentation``)."""
         self._refuse_unfitted()
         _refuse_uncountable(n=n)
-        x = check_signals(signals, self.graph, "signals to vary", least=1)
-        imputation.warn_of_units(self, x)
+        x = self._given(signals, "signals to vary")
         return augmentation.augment(self, x, strength, n, nfe, seed)
 
     def log_prob(
@@ -288,12 +287,11 @@ class GRCD:
         self._refuse_unfitted()
         _refuse_uncountable(steps=steps, probes=probes)
         exact = imputation.known(posterior) == "reference"
-        x = check_signals(signals, self.graph, "signals to score", least=1, gaps=True)
+        x = self._given(signals, "signals to score", gaps=True)
         gaps = int(np.isnan(x).sum())
         if gaps and not exact:
             do = "take posterior='reference' (--posterior reference), which scores what is there, or fill them (impute)"
             raise InputError(f"{gaps} missing readings in signals to score", "complete signals", do)
-        imputation.warn_of_units(self, x)
         return likelihood.of_signals(self, x, exact, steps, probes, seed)
 
     def node_log_prob(self, signals) -> np.ndarray:  # (signals, nodes)
@@ -302,9 +300,13 @@ class GRCD:
         NaN where there is no reading.
         """
         self._refuse_unfitted()
-        x = check_signals(signals, self.graph, "signals to score", least=1, gaps=True)
-        imputation.warn_of_units(self, x)
-        return likelihood.of_readings(self, x)
+        return likelihood.of_readings(self, self._given(signals, "signals to score", gaps=True))
+
+    def _given(self, signals, what: str, gaps: bool = False) -> np.ndarray:
+        """Signals as an array, after a look at their units."""
+        x = check_signals(signals, self.graph, what, least=1, gaps=gaps)
+        warn_of_units(x, Normalizer.of(self.facts["normalizer"]), self.graph)
+        return x
 
     def noise_prediction(self, network: nn.Module | None = None) -> Callable[[Tensor, float], Tensor]:
         """``eps_hat``, as solvers take it."""

@@ -7,15 +7,18 @@ does so in blocks of rows, in float64, and leaves them in the precision they cam
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from .errors import InputError, some
+from .errors import InputError, InputWarning, some
 from .graph import Graph
 
 BLOCK = 1 << 22  # entries looked at together: 32 MB in float64
+WILD = 20.0  # z-scores beyond which a reading is probably in another unit
+OFF = 4.0  # z-scores that half of all readings are beyond only if all are in another unit
 
 
 def blocks(rows: int, nodes: int) -> Iterator[slice]:
@@ -129,6 +132,19 @@ def check_signals(
         )
     _refuse_values(x, graph, what, gaps)
     return x
+
+
+def warn_of_units(x: np.ndarray, moments: Normalizer, graph: Graph) -> None:
+    """Readings that are far from where they were in training, each by itself or all together."""
+    z = np.abs((x - moments.mean) / moments.std)
+    far = np.nanmax(z, axis=0, initial=0.0, where=~np.isnan(x)) > WILD
+    if far.any():
+        names = [name for name, wild in zip(graph.node_ids, far, strict=True) if wild]
+        note = f"readings more than {WILD:g} standard deviations from the training mean, at {some(names)}:"
+        warnings.warn(f"{note} another unit, or a value that marks gaps (--missing)?", InputWarning, stacklevel=4)
+    elif not np.isnan(x).all() and (typical := np.nanmedian(z)) > OFF:
+        note = f"half of all readings are more than {typical:.1f} standard deviations from the training mean:"
+        warnings.warn(f"{note} another unit?", InputWarning, stacklevel=4)
 
 
 def _by_name(signals, graph: Graph, what: str):

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from .data.dataset import Dataset
 from .files import whole
 from .graph import Graph
+from .normalizer import observed_mean
 from .reference import ledoit_wolf, spectral
 
 WIDTH = 10.0  # of a picture, in inches: letters are the same size in all of them
@@ -146,8 +147,7 @@ def _variance(signals: np.ndarray, U: np.ndarray) -> np.ndarray:
 def pairwise_covariance(x: np.ndarray) -> np.ndarray:  # (signals, nodes), NaN where missing -> (nodes, nodes)
     """Over the signals in which both nodes have a reading."""
     there = ~np.isnan(x)
-    mean = np.where(there, x, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
-    off = np.where(there, x - mean, 0.0)
+    off = np.where(there, x - observed_mean(x)[1], 0.0)
     return off.T @ off / np.maximum(there.T.astype(float) @ there, 1.0)
 
 
