@@ -114,7 +114,7 @@ def test_a_table_in_another_unit_altogether_is_noticed(model, tiny):
     moments = model.normalizer
     for signals in (moments.undo(moments.apply(tiny.test) + 6.0), moments.undo(12.0 - moments.apply(tiny.test))):
         with pytest.warns(
-            InputWarning, match=r"half of all readings are more than \d+\.\d standard from the training mean"
+            InputWarning, match=r"half of all readings are more than \d+\.\d standard deviations from the training mean"
         ):
             model.impute(signals, n=1)
         with pytest.warns(InputWarning, match="another unit"):
