@@ -19,7 +19,7 @@ QUICK = ["--set", "width=8", "--set", "validate_every=20", "--device", "cpu"]
 
 
 def run(*args, cwd=None, **settings):
-    command = [sys.executable, "-c", "from grcd.cli import main; main()", *map(str, args)]
+    command = [sys.executable, "-m", "grcd", *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300, **settings)
 
 
@@ -111,7 +111,7 @@ def test_an_interrupt_leaves_with_130_and_the_same_command_goes_on(folder, tmp_p
         *QUICK,
     ]
     process = subprocess.Popen(
-        [sys.executable, "-c", "from grcd.cli import main; main()", *map(str, command), "--out", "stopped"],
+        [sys.executable, "-m", "grcd", *map(str, command), "--out", "stopped"],
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
