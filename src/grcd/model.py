@@ -312,7 +312,7 @@ class GRCD:
     def log_prob(
         self, signals, posterior: str = "diffusion", steps: int = 32, probes: int = 4, seed: int = 0
     ) -> tuple[np.ndarray, np.ndarray]:  # two of (signals,)
-        """Log-likelihood of each signal in nats, and its error; under the reference alone it is exact.
+        """Log-likelihood of each signal in nats, and half of its 95 % interval; under the reference alone it is exact.
 
         Signals with gaps have a likelihood under the reference only: that of what was observed.
         """
