@@ -17,9 +17,9 @@ the same at all levels, so that each ``e`` gives a log-likelihood, and these are
 **Its error** is half of a 95 % interval over the signs (Student's, for they are few), plus what the last doubling of
 the steps has changed. That is about sixteen times what is still to come, once steps are short; before, two results may
 agree by chance, so a change is never taken to be less than a quarter of the one before it. Signals that are changed by
-more than ``TOLERANCE`` get more steps, up to eight times as many as asked for; where that was not enough, the error
+more than ``TOLERANCE`` get more steps, up to sixteen times as many as asked for; where that was not enough, the error
 says so. **Cost**, for each step: four evaluations of the network, and as many gradients as signs or, with few nodes, as
-nodes. With the quarter and the half of them for comparison a signal takes 1.75 times the steps asked for, at most 16.
+nodes. With the quarter and the half of them for comparison a signal takes 1.75 times the steps asked for, at most 32.
 
 **Nodes.** How probable each reading is given all others of its signal, under the reference: ``log p(x_i | x_-i)``, with
 ``Lambda`` the precision of a component,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 Residual = Callable[[Tensor, float], Tensor]
 ENTRIES = 1 << 23  # of matrices held at a time
 FEW = 32  # nodes up to which divergences are exact
-TOLERANCE, DOUBLINGS = 0.01, 3  # nats that steps may change, or else there are twice as many
+TOLERANCE, DOUBLINGS = 0.01, 4  # nats that steps may change, or else there are twice as many
 
 
 def of_signals(
