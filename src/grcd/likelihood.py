@@ -75,6 +75,7 @@ def of_signals(
         note = "the network of this run adds nothing to its reference, whose exact log-likelihoods these are"
         warnings.warn(note, InputWarning, stacklevel=3)
         exact = True
+    added = residual(model)
     with devices.arithmetic(), bar("scoring", len(x)) as advance:
         for start in range(0, len(x), rows):
             z = torch.from_numpy(model.normalizer.apply(x[start : start + rows])).double().to(model.device)
@@ -83,7 +84,7 @@ def of_signals(
                 found[0, here] = under_reference(model.reference, z).cpu()
             else:
                 signs = None if few else random_signs(seed, range(start, start + len(z)), z.shape[1], probes, z.device)
-                value, *errors = under_model(residual(model), model.reference, model.process, z, steps, signs)
+                value, *errors = under_model(added, model.reference, model.process, z, steps, signs)
                 found[:, here] = torch.stack([value, sum(errors)]).cpu()
             advance(start + len(z), "")
     return found[0], found[1]
@@ -100,10 +101,10 @@ def _refuse(model: GRCD, probes: int, few: bool) -> None:
 
 def residual(model: GRCD) -> Residual:
     """``f``: what the network adds to the noise prediction of the reference."""
+    how, network, reference = model.parameterised(model.reference), model.network, model.reference
     if model.method.parameterisation == "residual":
-        return lambda x, q: model.parameterised(model.reference).output(model.network, x, q)
-    eps_hat, reference = model.noise_prediction(), model.reference
-    return lambda x, q: eps_hat(x, q) - reference.eps(x, q)
+        return lambda x, q: how.output(network, x, q)
+    return lambda x, q: how.eps_hat(network)(x, q) - reference.eps(x, q)
 
 
 def under_reference(reference: Gaussian | Mixture, z: Tensor) -> Tensor:  # (signals, nodes) -> (signals,)
@@ -167,7 +168,7 @@ def under_model(
         change = (finer.mean(0) - gained[:, rows].mean(0)).abs()
         gained[:, rows], error[rows] = finer, change.maximum(error[rows] / 4)
         if count >= steps:
-            rows = (error > TOLERANCE).nonzero()[:, 0]
+            rows = (~(error <= TOLERANCE)).nonzero()[:, 0]  # what is not a number either
         if not len(rows):
             break
     return mixture.log_prob(z) + gained.mean(0), torch.zeros_like(error) if signs is None else _half(gained), error
@@ -206,7 +207,7 @@ def _gained(residual, mixture: Mixture, process, z: Tensor, steps: int, probes: 
         total = total + h / 3 * (1 if step in (0, steps) else 2 + 2 * (step % 2)) * rate
         if step < steps:
             middle, end = q[2 * step + 1 : 2 * step + 3]
-            x = _stepped(slope, x, here, middle, end, h, k1)
+            x = _stepped(slope, x, middle, end, h, k1)
     return total
 
 
@@ -225,11 +226,11 @@ def _onset(mixture: Mixture, z: Tensor, q: float, steps: int) -> Tensor:
 
     x = z
     for w in (step * h for step in range(steps)):
-        x = _stepped(slope, x, w, w + h / 2, w + h, h, slope(x, w))
+        x = _stepped(slope, x, w + h / 2, w + h, h, slope(x, w))
     return x
 
 
-def _stepped(slope, x: Tensor, start: float, middle: float, end: float, h: float, k1: Tensor) -> Tensor:
+def _stepped(slope, x: Tensor, middle: float, end: float, h: float, k1: Tensor) -> Tensor:
     """One step of order four; ``k1`` is the slope at its start."""
     k2 = slope(x + h / 2 * k1, middle)
     k3 = slope(x + h / 2 * k2, middle)
