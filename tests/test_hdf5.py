@@ -4,7 +4,10 @@ import h5py
 import numpy as np
 import pytest
 
+from grcd.data import claims
 from grcd.data.hdf5 import read_frame
+from grcd.data.matlab import read_matlab
+from grcd.data.signals import read_signals
 from grcd.errors import InputError
 
 NANOSECONDS = np.arange("2012-03-01T00:00", "2012-03-01T00:50", 5, dtype="datetime64[m]").astype("datetime64[ns]")
@@ -223,3 +226,104 @@ def test_a_file_that_is_not_there_and_one_of_another_kind_say_so(tmp_path):
     (tmp_path / "text.h5").write_text("timestamp,1\n")
     with pytest.raises(InputError, match="cannot be read as HDF5"):
         read_frame(tmp_path / "text.h5")
+
+
+# -- what leads out of the file, and what it claims ------------------------------------------------------------------
+
+
+def _linked(group, other):
+    group["block0_values"] = h5py.ExternalLink(other, "/df/block0_values")
+
+
+def _raw(group, other):
+    group.create_dataset("block0_values", VALUES.shape, "f8", external=[(other, 0, VALUES.nbytes)])
+
+
+def _virtual(group, other):
+    layout = h5py.VirtualLayout(VALUES.shape, "f8")
+    layout[:] = h5py.VirtualSource(other, "df/block0_values", VALUES.shape)
+    group.create_virtual_dataset("block0_values", layout)
+
+
+READ = {"x.h5": read_frame, "x.mat": read_matlab, "x.nc": read_signals}
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("point", [_linked, _raw, _virtual])
+def test_values_of_another_file_are_not_read_out(tmp_path, name, point):
+    other = str(tmp_path / "other.h5")
+    with h5py.File(other, "w") as file:
+        frame(file)
+    with h5py.File(tmp_path / name, "w") as file:
+        group = frame(file)
+        del group["block0_values"]
+        point(group, other)
+    with pytest.raises(InputError, match=r"(?s)block0_values.*other files?,.*write the values themselves"):
+        READ[name](tmp_path / name)
+
+
+def test_a_reference_of_a_matlab_file_leads_nowhere_else(tmp_path):
+    (tmp_path / "other").write_bytes(VALUES.tobytes())
+    with h5py.File(tmp_path / "x.mat", "w") as file:
+        space, kind = h5py.h5s.create_simple((3,)), h5py.h5t.IEEE_F64LE
+        settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        settings.set_external(str(tmp_path / "other").encode(), 0, 24)
+        hidden = h5py.Dataset(h5py.h5d.create(file.id, None, kind, space, settings))  # no group has a link to it
+        file.create_dataset("cell", data=np.array([hidden.ref], dtype=h5py.ref_dtype))
+        file.flush()
+        with pytest.raises(InputError, match="whose values are in other files"):
+            read_matlab(tmp_path / "x.mat")
+
+
+def test_a_link_within_the_file_is_followed(path, file):
+    group = frame(file)
+    file.move("df/block0_values", "elsewhere")
+    group["block0_values"] = h5py.SoftLink("/elsewhere")
+    file.flush()
+    assert np.array_equal(read_frame(path)[0], VALUES)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_is_claimed_is_compared_with_what_is_stored(tmp_path, name):
+    rows = 10**8
+    with h5py.File(tmp_path / name, "w") as file:
+        group = frame(file)
+        for part, shape in {"block0_values": (rows, 3), "axis1": (rows,)}.items():
+            del group[part]
+            group.create_dataset(part, shape, "i8", chunks=(1000, *shape[1:]), fillvalue=1)
+    assert (tmp_path / name).stat().st_size < 10_000
+    with pytest.raises(InputError, match=r"claims 3\.2 GB and stores [0-9]+ bytes"):
+        READ[name](tmp_path / name)
+
+
+def test_many_small_claims_are_one_large_claim(path, file, monkeypatch):
+    frame(file)
+    monkeypatch.setattr(claims, "MOST", 5)
+    monkeypatch.setattr(claims, "SMALL", 0)
+    for part in range(3):
+        file.create_dataset(f"{part}", VALUES.shape, "f8")
+    file.flush()
+    assert np.array_equal(read_frame(path)[0], VALUES)
+    for part in range(3, 6):
+        file.create_dataset(f"{part}", VALUES.shape, "f8")
+    file.flush()
+    with pytest.raises(InputError, match=r"claims 1\.8 kB and stores 356 bytes"):
+        read_frame(path)
+
+
+def test_the_densest_compression_there_is_passes(path, file, monkeypatch):
+    monkeypatch.setattr(claims, "SMALL", 0)
+    node = file.create_dataset("x", data=np.zeros(10**6), chunks=(10**6,), compression="gzip", compression_opts=9)
+    file.flush()
+    assert 8e6 / node.id.get_storage_size() > 1000
+    claims.refuse_datasets([node], path)
+    with pytest.raises(InputError, match=r"claims 16\.0 MB and stores"):
+        claims.refuse_datasets([node, file.create_dataset("y", (10**6,), "f8")], path)
+
+
+def test_more_than_the_machine_has_is_refused_before_it_is_asked_for(path, file, monkeypatch):
+    frame(file)
+    file.flush()
+    monkeypatch.setattr("grcd.device.memory", lambda: 100.0)
+    with pytest.raises(InputError, match="on a machine with 100 bytes of memory"):
+        read_frame(path)

@@ -1,5 +1,8 @@
 """Tables of readings: every format gives the same table, and what cannot be read says where and why."""
 
+import io
+import zipfile
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -312,6 +315,21 @@ def _truncated(write, keep):
     return make
 
 
+def _header(shape, descr="<f8"):
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
+    return file.getvalue()
+
+
+def _zipped(method=zipfile.ZIP_STORED, **arrays):
+    def make(path):
+        with zipfile.ZipFile(path, "w", method) as file:
+            for name, content in arrays.items():
+                file.writestr(f"{name}.npy", content)
+
+    return make
+
+
 BAD = {
     "empty": ("x.csv", _text(""), "empty"),
     "header only": ("x.csv", _text("time,a,b\n"), "no rows"),
@@ -381,6 +399,13 @@ BAD = {
     "npz times": ("x.npz", lambda p: np.savez(p, signals=np.ones((4, 2)), timestamps=[1, 2]), "times for 4 rows"),
     "npz of text": ("x.npz", lambda p: np.savez(p, signals=np.array([["a"]])), "of type <U1"),
     "npy cut": ("x.npy", _truncated(lambda p: np.save(p, np.ones((100, 3))), 300), "ends too early"),
+    "npy claims": ("x.npy", _bytes(_header((10**15, 2)) + bytes(32)), "ends too early"),
+    "npz claims": ("x.npz", _zipped(signals=_header((10**15, 2)) + bytes(32)), "ends too early"),
+    "npz names claim": (
+        "x.npz",
+        _zipped(signals=_header((2, 2)) + bytes(32), node_ids=_header((2,), "<U500000000") + bytes(8)),
+        "ends too early",
+    ),
     "npy objects": ("x.npy", lambda p: np.save(p, np.array([{}], dtype=object)), "Python objects"),
     "npy flat": ("x.npy", lambda p: np.save(p, np.ones(5)), r"shape \(5,\)"),
     "npy no rows": ("x.npy", lambda p: np.save(p, np.ones((0, 5))), r"shape \(0, 5\)"),
@@ -403,6 +428,22 @@ def test_what_cannot_be_read_says_where_and_why(tmp_path, case):
     with pytest.raises(grcd.InputError, match=message) as caught:
         read_signals(tmp_path / name)
     assert all(part in str(caught.value) for part in ("got ", "\nexpected ", "\nto fix: "))
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("x.npz", _zipped(zipfile.ZIP_LZMA, signals=_header((100_000, 2)) + bytes(1_600_000))),
+        ("x.parquet", _frame(a=np.zeros(200_000))),
+    ],
+)
+def test_a_few_bytes_that_claim_many_are_refused_and_small_claims_are_not(tmp_path, monkeypatch, name, make):
+    make(tmp_path / name)
+    assert len(read_signals(tmp_path / name).values) >= 100_000
+    monkeypatch.setattr("grcd.data.claims.SMALL", 10**6)
+    monkeypatch.setattr("grcd.data.claims.MOST", 100)
+    with pytest.raises(grcd.InputError, match=r"claims 1\.6 MB and stores [0-9.]+ (kB|bytes)"):
+        read_signals(tmp_path / name)
 
 
 def check_table(path):

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ..errors import InputError, some
+from .claims import bytes_of, refuse_claim, refuse_no_memory
 from .columns import unreadable
 
 LARGE = 1 << 27  # entries, one gigabyte in float64
@@ -34,6 +35,10 @@ class Archive:
     def __init__(self, path: Path):
         self.path = path
         with _guarded(path), zipfile.ZipFile(path) as file:
+            claimed, stored = (
+                sum(getattr(part, size) for part in file.infolist()) for size in ("file_size", "compress_size")
+            )
+            refuse_claim(claimed, min(stored, path.stat().st_size), str(path))
             self.names = [name.removesuffix(".npy") for name in file.namelist() if name.endswith(".npy")]
 
     def __contains__(self, name: str) -> bool:
@@ -47,7 +52,7 @@ class Archive:
     def __getitem__(self, name: str) -> np.ndarray:
         self._refuse_absent(name)
         with _guarded(self.path), zipfile.ZipFile(self.path) as file, file.open(f"{name}.npy") as handle:
-            return npy.read_array(handle, allow_pickle=False)
+            return read_whole(handle, file.getinfo(f"{name}.npy").file_size, f"`{name}` in {self.path}")
 
     def first(self, *names: str) -> np.ndarray | None:
         """The first of these that is there."""
@@ -65,15 +70,23 @@ def read_npy(path: Path) -> np.ndarray:  # (rows, nodes)
         return _streamed(handle, path.stat().st_size, str(path))
 
 
+def read_whole(handle: BinaryIO, size: int, what: str) -> np.ndarray:
+    """An array of any shape and type, from a file of so many bytes."""
+    shape, _, dtype = _header(handle, what)
+    _refuse_short(handle, shape, dtype, size)
+    handle.seek(0)
+    return npy.read_array(handle, allow_pickle=False)
+
+
 def _streamed(handle: BinaryIO, size: int, what: str) -> np.ndarray:
     shape, fortran, dtype = _header(handle, what)
     if dtype.kind not in "fiu":
         raise InputError(f"{what} of type {dtype}", "numbers", "save it as an array of numbers")
     if len(shape) != 2 or 0 in shape:
         raise InputError(f"{what} of shape {shape}", "(samples, nodes), one or more of each", "reshape it")
-    if handle.tell() + np.prod(shape, dtype=float) * dtype.itemsize > size:
-        raise ValueError("it ends too early")
+    _refuse_short(handle, shape, dtype, size)
     held = held_in(dtype, shape[0] * shape[1])
+    refuse_no_memory(bytes_of(shape, np.dtype(held)), what)
     if fortran:  # whole columns follow each other
         return _streamed_rows(handle, shape[::-1], dtype, held).T
     return _streamed_rows(handle, shape, dtype, held)
@@ -89,6 +102,11 @@ def _streamed_rows(handle: BinaryIO, shape: tuple[int, int], dtype: np.dtype, he
             raise ValueError("it ends too early")
         values[start : start + count] = np.frombuffer(data, dtype).reshape(count, width)
     return values
+
+
+def _refuse_short(handle: BinaryIO, shape: tuple[int, ...], dtype: np.dtype, size: int) -> None:
+    if handle.tell() + bytes_of(shape, dtype) > size:
+        raise ValueError("it ends too early")
 
 
 def _header(handle: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:

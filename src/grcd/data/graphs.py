@@ -50,12 +50,11 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.lib import format as npy
 
 from ..edges import EdgeList
 from ..errors import InputError, some, unknown
 from ..graph import Graph
-from .arrays import Archive, names_of
+from .arrays import Archive, names_of, read_whole
 from .columns import Columns, read_columns, unreadable
 from .signals import NODE_NAMES, existing, extra
 
@@ -193,7 +192,9 @@ def _matrix(columns: Columns) -> tuple[str, Build]:
 def _npy(path: Path) -> tuple[str, Build]:
     try:
         with path.open("rb") as handle:
-            return _adjacency(npy.read_array(handle, allow_pickle=False))
+            return _adjacency(read_whole(handle, path.stat().st_size, str(path)))
+    except InputError:
+        raise
     except Exception as error:  # numpy and the system have many for a damaged file
         raise unreadable(path, error) from None
 

@@ -7,7 +7,8 @@
     /KEY/block0_values   their values (rows, columns of the block)
 
 What pandas could only pickle (columns of text, mixed names) is refused, and so is an index that is neither times nor
-row numbers from 0 up. A time zone is not read: times come out as stored, which is in UTC where the frame had a zone.
+row numbers from 0 up, and whatever leads out of the file (`claims`). A time zone is not read: times come out as stored,
+which is in UTC where the frame had a zone.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from ..errors import InputError, some, unknown
 from . import times
 from .arrays import held_in
+from .claims import refuse_hdf5
 
 if TYPE_CHECKING:
     import h5py
@@ -36,6 +38,7 @@ def read_frame(
     path = Path(path)
     try:
         with h5py.File(path, "r") as file:
+            refuse_hdf5(file)
             return _frame(file[_key(path, _frames(file), key)], path)
     except InputError:
         raise

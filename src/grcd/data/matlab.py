@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError
+from .claims import refuse_datasets, refuse_hdf5
 
 DEEPEST = 20  # references may go in circles
 
@@ -20,8 +21,11 @@ def read_matlab(path: Path) -> dict:
     try:
         if h5py.is_hdf5(path):
             with h5py.File(path, "r") as file:
+                refuse_hdf5(file)
                 return {name: _node(file, file[name]) for name in file if not name.startswith("#")}
         return loadmat(path, simplify_cells=True)
+    except InputError:
+        raise
     except Exception as error:  # scipy and h5py raise nearly everything on a damaged file
         raise InputError(
             f"{path}, which cannot be read as a MATLAB file ({error})", "a whole .mat file", "get the file again"
@@ -38,10 +42,19 @@ def _node(file, node, depth: int = 0) -> object:
         return {name: _node(file, node[name], depth + 1) for name in node}
     value = node[()]
     if h5py.check_ref_dtype(node.dtype):
-        return [_node(file, file[reference], depth + 1) for reference in value.flat if reference]
+        return [_referred(file, file[reference], depth + 1) for reference in value.flat if reference]
     if node.attrs.get("MATLAB_class") == b"char":
         return "".join(map(chr, value.T.flat))
     return value
+
+
+def _referred(file, node, depth: int) -> object:
+    """What no group may have a link to, and nobody has looked at yet."""
+    import h5py
+
+    if isinstance(node, h5py.Dataset):
+        refuse_datasets([node], Path(file.filename))
+    return _node(file, node, depth)
 
 
 def children(tree: object) -> list:

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import InputError, some
 from . import times
 from .arrays import held_in, names_of
+from .claims import bytes_of, refuse_claim
 from .columns import unreadable
 from .signals import Table, extra, pivoted, refuse_no_label, role_of, roles_of
 
@@ -117,6 +118,7 @@ def _arrow_numbers(file, names: list[str], path: Path) -> np.ndarray:  # (rows, 
             )
     rows = file.metadata.num_rows
     kind = np.result_type(*(field.type.to_pandas_dtype() for field in fields)) if fields else np.dtype(float)
+    refuse_claim(bytes_of((rows, len(names)), kind), path.stat().st_size, str(path))
     values = np.empty((rows, len(names)), dtype=held_in(kind, rows * len(names)))
     for first in range(0, len(names), COLUMNS):
         group, start = names[first : first + COLUMNS], 0
@@ -124,4 +126,6 @@ def _arrow_numbers(file, names: list[str], path: Path) -> np.ndarray:  # (rows, 
             for place, name in enumerate(group, first):
                 values[start : start + len(batch), place] = batch.column(name).to_numpy(zero_copy_only=False)
             start += len(batch)
+        if start != rows:
+            raise ValueError(f"{rows} rows by its header, {start} by its pages")
     return values

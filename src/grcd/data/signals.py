@@ -41,6 +41,7 @@ import numpy as np
 from ..errors import InputError, some, unknown
 from . import times
 from .arrays import Archive, held_in, names_of, read_npy, unit_of
+from .claims import refuse_hdf5, refuse_no_memory
 from .columns import Columns, read_columns, unreadable
 
 NODE_NAMES = ("node", "node_id", "sensor", "sensor_id", "station", "station_id")
@@ -266,8 +267,11 @@ def _hdf5(path: Path, label: str | None) -> Table:
 def _netcdf(path: Path, label: str | None) -> Table:
     xarray = need_xarray()
     try:
+        if _is_hdf5(path):
+            _refuse_netcdf_4(path)
         with xarray.open_dataset(path) as file:
             array = _variable(file, path)
+            refuse_no_memory(array.nbytes, str(path))
             # Asked for a coordinate that is not there, xarray makes one up.
             clock, nodes = (array.coords[dim].to_numpy() if dim in array.coords else None for dim in array.dims)
             values = array.to_numpy()
@@ -293,6 +297,13 @@ def _is_hdf5(path: Path) -> bool:
     import h5py
 
     return h5py.is_hdf5(path)
+
+
+def _refuse_netcdf_4(path: Path) -> None:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        refuse_hdf5(file)
 
 
 def _variable(file, path: Path):
