@@ -161,6 +161,42 @@ def test_positions_give_the_nearest_neighbours(folder, name):
     assert read_graph(folder / name).hash == Graph.from_coordinates(COORDS, NAMES).hash
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("detector,x,y\nA,0,0\nB,1,0\nC,2,1\n", "ABC"),
+        (",x,y\nA,0,0\nB,1,0\nC,2,1\n", "ABC"),
+        (",x,y\n0,0,0\n1,1,0\n2,2,1\n", "012"),
+        (",detector,y,x\n0,7,0,0\n1,8,1,0\n2,9,2,1\n", "789"),
+        ("height,kind,stop,x,y\n0.5,a,S,0,0\n1,a,T,1,0\n2.5,b,U,2,1\n", "STU"),
+        ("height,name,stop,x,y\n1,A,S,0,0\n2,B,T,1,0\n3,C,U,2,1\n", "ABC"),
+    ],
+)
+def test_any_column_of_names_serves_beside_positions(folder, text, names):
+    graph = read_graph(written(folder, "any.csv", text), k=1)
+    assert graph.node_ids == tuple(names)
+    assert "nearest neighbour of positions" in graph.origin
+
+
+@pytest.mark.parametrize("text", ["x,y,z\n0,1,2\n1,0,3\n2,3,0\n", ",x,y,z\nx,0,1,2\ny,1,0,3\nz,2,3,0\n"])
+def test_nodes_called_x_and_y_may_have_a_matrix(folder, text):
+    graph = read_graph(written(folder, "xyz.csv", text))
+    assert graph.node_ids == ("x", "y", "z")
+    np.testing.assert_array_equal(graph.weights.toarray(), [[0, 1, 2], [1, 0, 3], [2, 3, 0]])
+
+
+def test_an_index_that_pandas_wrote_does_not_make_an_edge_list_something_else(folder):
+    graph = read_graph(written(folder, "index.csv", ",source,target,weight\n0,a,b,1\n1,b,c,2\n"))
+    np.testing.assert_array_equal(graph.weights.toarray(), [[0, 1, 0], [1, 0, 2], [0, 2, 0]])
+    assert graph.node_ids == ("a", "b", "c")
+
+
+def test_a_square_matrix_may_be_of_nodes_that_are_called_by_numbers(folder):
+    graph = read_graph(written(folder, "square.csv", "773869,767541,12\n0,1,0\n1,0,1\n0,1,0\n"))
+    assert graph.node_ids == ("773869", "767541", "12")
+    np.testing.assert_array_equal(graph.weights.toarray(), [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+
+
 @pytest.mark.parametrize("header", ["longitude,latitude", "lon,lat", "LNG,Lat"])
 def test_degrees_are_measured_along_the_great_circle(folder, header):
     content = f"name,{header},x,y\nBrest,-4.486,48.39,1,1\nParis,2.352,48.857,2,2\nNantes,-1.553,47.218,9,9\n"
@@ -411,6 +447,8 @@ BAD_CSV = {
     "gap in matrix": ("a,b\n0,\n1,0\n", ["1 NaN or infinite weights"]),
     "asymmetric matrix": ("a,b\n0,1\n3,0\n", ["W[a, b] = 1 but W[b, a] = 3", "--symmetrize half-sum"]),
     "no header": ("0.5,1.5\n1.5,0.5\n", ["numbers in its first row"]),
+    "matrix without a header": ("0,2,5\n2,0,1\n5,1,0\n", ["numbers in its first row"]),
+    "edges without a header": ("0,1\n1,2\n2,0\n", ["numbers in its first row", "add a first row with names"]),
     "latin-1": ("source,target\né,b\n".encode("latin1"), ["UTF-8"]),
     "binary": (FILES["adjacency.npz"], []),
     "signals": ("a,b,c\n" + "1,2,3\n" * 50, ["50 rows"]),

@@ -1,6 +1,7 @@
 """From files to a dataset: nodes meet by name, gaps and splits are as named, and nothing leaks."""
 
 import json
+import sys
 
 import conftest
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 
 import grcd
 from grcd import saving
+from grcd.cli import main
 from grcd.data import splits
+from grcd.data.given import read_given
 from grcd.data.writing import write_dataset, write_signals
 from grcd.errors import InputWarning
 
@@ -442,3 +445,22 @@ def test_nodes_can_be_dropped_on_both_sides(files, tiny):
     assert "without station 1" in data.graph.origin
     with pytest.raises(grcd.InputError, match="nowhere: station 9"):
         load(files, drop=["station 9"])
+
+
+def test_names_and_readings_that_are_whole_numbers_are_told_apart_by_the_graph(tmp_path, tiny, monkeypatch, capsys):
+    names = [str(773869 + 7 * i) for i in range(6)]
+    counts = np.random.RandomState(0).poisson(50, (60, 6))
+    graph = grcd.Graph.from_adjacency(tiny.graph.weights.toarray(), names)
+    np.savez(tmp_path / "g.npz", adjacency=graph.weights.toarray(), node_ids=names)
+    pd.DataFrame(counts, columns=names).to_csv(tmp_path / "x.csv", index=False)
+    data = load(tmp_path)
+    assert np.array_equal(everything(data), counts)
+    data = load(tmp_path, test=tmp_path / "x.csv")
+    assert np.array_equal(data.test, counts)
+    assert np.array_equal(read_given(tmp_path / "x.csv", graph).x, counts)
+    files = ["--data", tmp_path / "x.csv", "--graph", tmp_path / "g.npz"]
+    monkeypatch.setattr(sys, "argv", ["grcd", "evaluate", *map(str, [tmp_path / "x.csv", *files]), "--json"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    assert json.loads(capsys.readouterr().out)["n"] == 60

@@ -116,6 +116,57 @@ def test_numbers_are_times_too(tmp_path):
     assert table.values.tolist() == [[3, 4], [1, 2]]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "773869,767541\n64.375,60.0\n,50.1\n",  # no reading is written as a whole number
+        "007,012\n64,60\n,50.1\n",
+        "0,1,2\n3,4,5\n",
+        "1,2,3\n3,4,5\n",
+        "timestamp,773869,767541\n1,64,60\n",
+        "773869,time,767541\n64,1,60\n",
+        ",773869,767541\n0,64,60\n1,2,3\n",
+    ],
+)
+def test_whole_numbers_that_name_nodes_are_a_header(tmp_path, text):
+    (tmp_path / "x.csv").write_text(text)
+    table = read_signals(tmp_path / "x.csv")
+    assert table.node_ids == tuple(name for name in text.split("\n")[0].split(",") if name.isdigit())
+    assert len(table.values) == text.count("\n") - 1
+
+
+def test_numbers_that_a_graph_has_as_names_are_a_header(tmp_path):
+    (tmp_path / "x.csv").write_text("773869,767541,1\n64,60,1\n61,50,2\n")
+    with pytest.raises(grcd.InputError, match="numbers in its first row"):
+        read_signals(tmp_path / "x.csv", nodes=("north", "1"))
+    table = read_signals(tmp_path / "x.csv", nodes=("717447", "773869", "767541"))
+    assert table.node_ids == ("773869", "767541", "1")
+    np.testing.assert_array_equal(table.values, [[64, 60, 1], [61, 50, 2]])
+
+
+@pytest.mark.parametrize("head", ["", "Unnamed: 0"])
+@pytest.mark.parametrize("index", [[0, 1, 2], [7, 9, 11], [4, 4, 4]])
+def test_an_unnamed_index_beside_a_column_of_times_is_left_out(tmp_path, head, index):
+    frame().assign(time=TIMES).set_index(pd.Index(index)).to_csv(tmp_path / "x.csv", index_label=head)
+    table = read_signals(tmp_path / "x.csv")
+    same(table)
+    assert table.notes == ("the first column of x.csv has no name: left out",)
+    _long(False).to_csv(tmp_path / "long.csv", index_label=head)
+    same(read_signals(tmp_path / "long.csv"))
+
+
+def test_row_numbers_may_start_again_where_tables_were_put_together(tmp_path):
+    pd.concat([frame(), frame().iloc[:2]]).to_csv(tmp_path / "x.csv")
+    table = read_signals(tmp_path / "x.csv")
+    np.testing.assert_array_equal(table.values, VALUES[[0, 1, 2, 0, 1]])
+    assert table.times is None
+
+
+def test_minus_nan_is_a_gap(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,-nan\n4,5\n")
+    np.testing.assert_array_equal(read_signals(tmp_path / "x.csv").values, [[1, np.nan], [4, 5]])
+
+
 def test_the_unit_travels(tmp_path):
     for ending in ("npz", "nc"):
         write_signals(tmp_path / f"x.{ending}", VALUES, NAMES, "mph")
@@ -338,6 +389,14 @@ BAD = {
     "all rows long": ("x.csv", _text("a,b\n1,2,3\n4,5,6\n"), "3 cells in row 1"),
     "text": ("x.csv", _text("a,b\n1,2\n4,five\n"), "'five' in row 2, column 'b'"),
     "decimal commas": ("x.csv", _text("a;b\n1,5;2\n4;5\n"), "'1,5' in row 1, column 'a'.*\n.*\n.*decimal points"),
+    "decimal commas, points between": (
+        "x.csv",
+        _text("a;b\n1;2\n4;1.234,5\n"),
+        "'1.234,5' in row 2.*\n.*\n.*decimal points",
+    ),
+    "underscores": ("x.csv", _text("a,b\n1,1_000\n4,5\n"), "'1_000' in row 1.*\n.*\n.*write it plainly: 1000$"),
+    "thin spaces": ("x.csv", _text("a,b\n1,2\n4,1\u2009000.5\n"), "row 2, column 'b'.*\n.*\n.*plainly: 1000.5$"),
+    "a long minus": ("x.csv", _text("a,b\n1,2\n4,\u22125\n"), "row 2, column 'b'.*\n.*\n.*plainly: -5$"),
     "booleans": ("x.csv", _text("a,b\nTrue,2\nFalse,5\n"), "'True' in row 1, column 'a'"),
     "duplicate names": ("x.csv", _text("a,b,a\n1,2,3\n4,5,6\n"), "occur twice: 'a'"),
     "wrong delimiter": ("x.csv", _text("a|b|c\n1|2|3\n"), "one column in its first row, 'a|b|c'"),
@@ -349,7 +408,17 @@ BAD = {
         _text("Datum,b\n01.05.2023,2\n02.05.2023,5\n"),
         "write it like 2024-03-01 00:05",
     ),
-    "no header": ("x.csv", _text("1.5,2.5\n3.5,4.5\n"), "numbers in its first row"),
+    "no header": ("x.csv", _text("1.5,2.5\n3.5,4.5\n"), "numbers in its first row.*\n.*\n.*add a first row with names"),
+    "no header, counts": ("x.csv", _text("12,5,7\n13,4,8\n"), "numbers in its first row"),
+    "no header, counts and halves": ("x.csv", _text("12,5\n13.5,4\n"), "numbers in its first row"),
+    "no header, below zero": ("x.csv", _text("-5,3\n2.5,2.5\n"), "numbers in its first row"),
+    "no header, same reading": ("x.csv", _text("5,5\n2.5,2.5\n"), "numbers in its first row"),
+    "no header, a gap": ("x.csv", _text("5,NA,3\n2.5,2.5,1.5\n"), "numbers in its first row"),
+    "no header, a gap first": ("x.csv", _text(",3.1,2.9\n1.2,3.2,2.7\n"), "numbers in its first row"),
+    "no header, two counts": ("x.csv", _text("0,1\n3,4\n"), "numbers in its first row"),
+    "no header, dates": ("x.csv", _text("2024-01-01 00:00,3.1\n2024-01-01 01:00,3.2\n"), "a date in its first row"),
+    "no header, days": ("x.csv", _text("01.05.2023;a\n02.05.2023;3.2\n"), "a date in its first row"),
+    "no header, hours": ("x.csv", _text("00:05,3.1\n00:10,3.2\n"), "a date in its first row"),
     "binary": ("x.csv", _bytes(b"PK\x03\x04\xff\xfe\x00"), "not UTF-8|cannot be read"),
     "open quote": ("x.csv", _text('a,b\n1,"2\n3,4\n'), "cannot be read"),
     "twice the same time": ("x.csv", _text("time,a,b\n2024-01-01,1,2\n2024-01-01,3,4\n"), "occur twice"),

@@ -119,7 +119,8 @@ def evaluate(
     from ..evaluation import evaluate as score
     from ..evaluation.distances import table as laid_out
 
-    dataset, table = load_dataset(data, **options), read_signals(file)
+    dataset = load_dataset(data, **options)
+    table = read_signals(file, nodes=dataset.graph.node_ids)
     signals, _ = fitted(table.values, table.node_ids, dataset.graph, str(file), common=options["common"])
     scores = score(signals, dataset, split, observed_only=observed_only, controls=controls)
     beyond = measured(signals, dataset, split) if distances else {}

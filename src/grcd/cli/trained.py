@@ -220,7 +220,7 @@ def report(
         do = error.do if data else "if the data have moved, say where they are: --data FILE --graph FILE"
         raise InputError(error.got, error.expected, do) from None
     if samples is not None:
-        table = read_signals(samples)
+        table = read_signals(samples, nodes=dataset.graph.node_ids)
         signals, _ = fitted(table.values, table.node_ids, dataset.graph, str(samples), common=options["common"])
     material = pages.Material.of(model, dataset, signals, run, n, nfe, seed, filled, parsing.command())
     size = pages.write(out, material)

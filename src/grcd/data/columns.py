@@ -8,21 +8,23 @@ cell, `NA` or `NaN` in a number column is a gap. Columns of names and times are 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InputError, some
+from ..errors import InputError
+from .header import GAPS, LOOKED_AT, is_number, refuse_header
 from .splits import LABELS
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 SEPARATORS = (",", ";", "\t")
-GAPS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None"]
 
 
 @dataclass(frozen=True)
@@ -65,25 +67,42 @@ class Columns:
         cells = self.frame[place].astype(str)
         bad = to_numeric(cells, errors="coerce").isna() & ~self.frame[place].isna()
         row = int(np.argmax(bad.to_numpy())) if bad.any() else 0
-        cell = cells.iloc[row]
-        do = "correct it, or leave it empty"
-        if _is_number(cell.replace(",", ".")):
-            do = "write decimal points, not commas"
-        elif cell.strip().casefold() in LABELS:
-            do = f"if the column says which split a row belongs to: --split-by {self.names[place]}"
-        elif place == 0:
-            do = "if it is a time, write it like 2024-03-01 00:05; a first column of dates is taken as the time"
+        cell, name = cells.iloc[row], self.names[place]
         return InputError(
-            f"{cell!r} in row {row + 1}, column {self.names[place]!r} of {self.path}", "a number or an empty cell", do
+            f"{cell!r} in row {row + 1}, column {name!r} of {self.path}",
+            "a number or an empty cell",
+            _remedy(cell, name, place),
         )
 
 
-def read_columns(path: Path, text: Callable[[list[str]], Iterable[str]] = lambda names: ()) -> Columns:
-    """A CSV file. ``text`` says, given the header, which columns hold names or times."""
+def _remedy(cell: str, name: str, place: int) -> str:
+    """What probably helps against text where a number should be."""
+    plain = re.sub(r"[\s_'\u2019]", "", unicodedata.normalize("NFKC", cell).replace("\u2212", "-"))
+    if is_number(plain):  # 1_000, 1 000 with any kind of space, a typesetter's minus
+        return f"write it plainly: {plain}"
+    if "," in plain and is_number(plain.replace(".", "").replace(",", ".")):
+        return "write decimal points, not commas"
+    if cell.strip().casefold() in LABELS:
+        return f"if the column says which split a row belongs to: --split-by {name}"
+    if place == 0:
+        return "if it is a time, write it like 2024-03-01 00:05; a first column of dates is taken as the time"
+    return "correct it, or leave it empty"
+
+
+def read_columns(
+    path: Path,
+    text: Callable[[list[str]], Iterable[str]] = lambda names: (),
+    known: Collection[str] = (),
+    square: bool = False,
+) -> Columns:
+    """A CSV file. ``text`` says, given the header, which columns hold names or times.
+
+    Numbers in the header are names if they are ``known`` ones; with ``square`` if as many rows as columns follow.
+    """
     import pandas
 
     try:
-        names, separator, rows = _scanned(path)
+        names, separator, rows = _scanned(path, known, square)
         if rows == 0:
             raise InputError(f"{path} with a header and no rows", "rows of values", "export the table again")
         kept = {names.index(name) for name in text(names)}
@@ -129,7 +148,7 @@ def _beyond_64_bits(cells: Series) -> Series:
     return text.mask(gap, "nan").map(float) if whole else cells
 
 
-def _scanned(path: Path) -> tuple[list[str], str, int]:
+def _scanned(path: Path, known: Collection[str], square: bool) -> tuple[list[str], str, int]:
     """Header, separator, and the number of rows, each as long as the header."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         first = file.readline()
@@ -137,47 +156,24 @@ def _scanned(path: Path) -> tuple[list[str], str, int]:
             raise InputError(f"{path}, which is empty or begins with an empty line", "a header", "write names first")
         separator = max(SEPARATORS, key=first.count)
         header = [name.strip() for name in next(csv.reader([first], delimiter=separator, strict=True))]
-        rows = 0
+        rows, below = 0, []
         for row in csv.reader(file, delimiter=separator, strict=True):
             if row and len(row) != len(header):
                 if len(header) == 1:
-                    _refuse_header(path, header)
+                    refuse_header(path, header, below)
                 raise InputError(
                     f"{len(row)} cells in row {rows + 1} of {path}",
                     f"{len(header)} cells, as its header has",
                     "complete the row, and look for stray separators",
                 )
             rows += bool(row)
-    _refuse_header(path, header)
+            if rows <= LOOKED_AT:
+                below.append(row)
+    matrix = square and rows == len(header) > 2
+    refuse_header(path, header, below, header if matrix else known)
     return header, separator, rows
-
-
-def _refuse_header(path: Path, header: list[str]) -> None:
-    if len(header) == 1:
-        raise InputError(
-            f"{path} with one column in its first row, {header[0][:40]!r}",
-            "a header, with columns separated by commas, semicolons or tabs",
-            "save the table so, without lines above the header",
-        )
-    if all(_is_number(name) and not name.lstrip("-").isdigit() for name in header):
-        raise InputError(f"{path} with numbers in its first row", "a header of names", "write the node names first")
-    twice = sorted({name for name in header if header.count(name) > 1})
-    if twice:
-        raise InputError(
-            f"{path} with column names that occur twice: {some(repr(name) for name in twice)}",
-            "unique names",
-            "rename or merge those columns",
-        )
 
 
 def unreadable(path: Path, error: object) -> InputError:
     """The error for a file that is damaged, or of another kind than its ending says."""
     return InputError(f"{path}, which cannot be read ({error})", "a whole file of its kind", "make the file again")
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

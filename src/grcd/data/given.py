@@ -33,7 +33,8 @@ def read_given(
 
     With ``absent`` a node without a column has a gap everywhere.
     """
-    table = _with_gaps(read_signals(file), graph, str(file)) if absent else read_signals(file)
+    table = read_signals(file, nodes=graph.node_ids)
+    table = _with_gaps(table, graph, str(file)) if absent else table
     values = np.array(table.values, np.float64)  # a copy: columns are put in order in place
     for marker in missing:
         values[values == marker] = np.nan

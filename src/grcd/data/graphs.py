@@ -12,8 +12,9 @@ distance table: ``source``, ``target``, and ``distance`` (or ``dist``, ``cost``)
     773869,767541,2610.3
     767541,767542,890.1
 
-positions: a name column (``NAMES`` below), and ``longitude``, ``latitude`` (``lon``, ``lng``, ``lat``) in degrees, or
-``x``, ``y``; nearest neighbours along the great circle, or in the plane; other columns are ignored
+positions: a column of names, and ``longitude``, ``latitude`` (``lon``, ``lng``, ``lat``) in degrees, or ``x``, ``y``;
+nearest neighbours along the great circle, or in the plane; other columns are ignored. The names are under one of
+``NAMES`` below, or else in the first column that has another text or whole number in every row
 
     station,longitude,latitude
     BREST,-4.412,48.444
@@ -56,7 +57,8 @@ from ..errors import InputError, some, unknown
 from ..graph import Graph
 from .arrays import Archive, names_of, read_whole
 from .columns import Columns, read_columns, unreadable
-from .signals import NODE_NAMES, existing, extra
+from .header import is_number
+from .signals import NODE_NAMES, existing, extra, is_unnamed
 
 NAMES = (*NODE_NAMES, "name", "id")  # the first one counts
 ALIASES = {
@@ -118,15 +120,48 @@ def _adjacency(
 
 
 def _csv(path: Path) -> tuple[str, Build]:
-    columns = read_columns(path, text=_names_in)
+    columns = read_columns(path, text=_names_in, square=True)
     roles = _roles(columns.names)
     if {"source", "target"} <= set(roles):
         return _edges(columns, roles)
-    if "node" in roles and (place := _place(roles)):
-        coords, ids = columns.numbers([roles[axis] for axis in place]), columns.text(roles["node"])
-        metric = "great-circle" if place == ("longitude", "latitude") else "euclidean"
-        return "positions", partial(Graph.from_coordinates, coords, ids, metric=metric)
-    return _matrix(columns)
+    if _place(roles) and (node := _id_column(columns, roles)) is not None:
+        return _located(columns, roles, node)
+    return _matrix(read_columns(path, square=True) if _place(roles) else columns)
+
+
+def _located(columns: Columns, roles: dict[str, str], node: str) -> tuple[str, Build]:
+    place = _place(roles)
+    coords, ids = columns.numbers([roles[axis] for axis in place]), columns.text(node)
+    metric = "great-circle" if place == ("longitude", "latitude") else "euclidean"
+    return "positions", partial(Graph.from_coordinates, coords, ids, metric=metric)
+
+
+def _id_column(columns: Columns, roles: dict[str, str]) -> str | None:
+    """The column that names the nodes: by its name, or else the first with another text or whole number in every row.
+
+    One that only numbers the rows, as pandas writes an index, counts if there is no other. None for the matrix of
+    nodes that are called x and y.
+    """
+    if "node" in roles:
+        return roles["node"]
+    names, rows = columns.names, len(columns)
+    cells = {name: columns.frame[names.index(name)].astype(str).tolist() for name in _beside(roles, names)}
+    numbers = all(is_number(cell) for column in cells.values() for cell in column)
+    matrix = numbers and rows == len(names) and "" not in names and _place(roles) == ("x", "y")
+    if matrix or set(cells.get(names[0], ())) == set(names[1:]):
+        return None
+    ids = [name for name, column in cells.items() if len(set(column) - {""}) == rows and not _measured(column)]
+    return next((name for name in ids if cells[name] != [*map(str, range(rows))]), ids[0] if ids else None)
+
+
+def _measured(cells: list[str]) -> bool:
+    """Numbers that are not whole, such as heights, name nothing."""
+    return all(map(is_number, cells)) and not all(map(str.isdigit, cells))
+
+
+def _beside(roles: dict[str, str], names: list[str]) -> list[str]:
+    """Columns that are no coordinates of these positions."""
+    return [name for name in names if name not in [roles[axis] for axis in _place(roles)]]
 
 
 def _roles(names: list[str]) -> dict[str, str]:
@@ -144,12 +179,15 @@ def _names_in(names: list[str]) -> list[str]:
     roles = _roles(names)
     if {"source", "target"} <= set(roles):
         return [roles["source"], roles["target"]]
-    return [roles["node"]] if "node" in roles and _place(roles) else []
+    if not _place(roles):
+        return []
+    return [roles["node"]] if "node" in roles else _beside(roles, names)
 
 
 def _edges(columns: Columns, roles: dict[str, str]) -> tuple[str, Build]:
     values = [roles[role] for role in ("weight", "distance") if role in roles]
     more = [name for name in columns.names if name not in (roles["source"], roles["target"])]
+    more = more[1:] if is_unnamed(columns.names[0]) else more  # the index of a pandas frame
     if len(values) > 1 or (more and not values):
         raise InputError(
             f"{columns.path}, a list of edges with the columns {some(repr(name) for name in more)}",

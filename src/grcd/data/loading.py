@@ -123,7 +123,9 @@ def opened(source, graph: str | Path | Graph | None = None, **options) -> Opened
     path = existing(source)
     if path.suffix.lower() == ".npz" and set(SPLIT_NAMES) <= set(Archive(path).names):
         return _exported(path, given)
-    return Opened(path.stem, read_signals(path, _label(given)), _graph(path, given), given, name)
+    network = _graph(path, given)
+    nodes = () if network is None else network.node_ids
+    return Opened(path.stem, read_signals(path, _label(given), nodes), network, given, name)
 
 
 def _table(signals) -> Table:
@@ -285,7 +287,7 @@ def _with_own_files(table: Table, graph: Graph, given: Options, where: str) -> t
     else:
         rows = splits.cut(count, names)
     for split, file in own.items():
-        more = read_signals(file)
+        more = read_signals(file, nodes=graph.node_ids)
         if given.drop and more.node_ids:
             more = _without([name for name in given.drop if name in more.node_ids], more, graph)[0]
         table = _appended(table, more, graph, given, str(file))

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -62,12 +62,15 @@ class Table:
     notes: tuple[str, ...] = ()  # what was done on reading that the user should know
 
 
-def read_signals(path: str | Path, label: str | None = None) -> Table:
-    """A table from a file; ``label`` names a column that is no node (the split column)."""
+def read_signals(path: str | Path, label: str | None = None, nodes: Collection[str] = ()) -> Table:
+    """A table from a file; ``label`` names a column that is no node (the split column).
+
+    ``nodes`` are the names of a graph at hand: a first row of such names is a header, even if they are numbers.
+    """
     path = existing(path)
     if path.suffix.lower() not in READERS:
         raise unknown("ending of a signals file", path.suffix, READERS)
-    table = READERS[path.suffix.lower()](path, label)
+    table = READERS[path.suffix.lower()](path, label, nodes)
     if table.labels is None:
         refuse_no_label(label, [], path)
     return _in_order(_checked(table, path), path)
@@ -123,7 +126,7 @@ def _in_order(table: Table, path: Path) -> Table:
 
 def roles_of(names: list[str], label: str | None, path: Path) -> dict[str, str] | None:
     """Time, node and value columns of a long table; None for a wide one."""
-    rest = [name for name in names if name != label]
+    rest = [name for place, name in enumerate(names) if name != label and (place or not is_unnamed(name))]
     roles = {role: name for name in reversed(rest) if (role := role_of(name))}
     if set(roles) != {"time", "node", "value"}:
         return None
@@ -136,13 +139,18 @@ def roles_of(names: list[str], label: str | None, path: Path) -> dict[str, str] 
     return roles
 
 
+def is_unnamed(name: str) -> bool:
+    """As a first column: the index of a pandas frame, which has no name, or got one when the file was read again."""
+    return name == "" or name.casefold() == "unnamed: 0"
+
+
 def role_of(name: str) -> str | None:
     if times.is_time(name):
         return "time"
     return "node" if name.casefold() in NODE_NAMES else "value" if name.casefold() in VALUE_NAMES else None
 
 
-def _csv(path: Path, label: str | None) -> Table:
+def _csv(path: Path, label: str | None, nodes: Collection[str]) -> Table:
     def text(names: list[str]) -> list[str]:
         roles = roles_of(names, label, path)
         if roles is not None:
@@ -150,10 +158,10 @@ def _csv(path: Path, label: str | None) -> Table:
         return [
             name
             for place, name in enumerate(names)
-            if times.is_time(name) or name == label or (place == 0 and not name)
+            if times.is_time(name) or name == label or (place == 0 and is_unnamed(name))
         ]
 
-    columns = read_columns(path, text)
+    columns = read_columns(path, text, nodes)
     refuse_no_label(label, columns.names, path)
     roles = roles_of(columns.names, label, path)
     labels = columns.text(label) if label in columns.names else None
@@ -173,6 +181,8 @@ def _wide_csv(columns: Columns, label: str | None, labels: np.ndarray | None) ->
     stamps, notes = None, ()
     if clock:
         stamps = times.parsed(columns.text(clock[0]), str(path))
+        if is_unnamed(names[0]):
+            clock, notes = [names[0], *clock], (f"the first column of {path.name} has no name: left out",)
     elif names[0] != label:
         clock, stamps, notes = _first_column(columns)
     nodes = [name for name in names if name not in clock and name != label]
@@ -184,10 +194,8 @@ def _wide_csv(columns: Columns, label: str | None, labels: np.ndarray | None) ->
 def _first_column(columns: Columns) -> tuple[list[str], np.ndarray | None, tuple[str, ...]]:
     """The first column if it is an index or holds dates under another name: its name, times, and what to say."""
     name, cells = columns.names[0], columns.frame[0]
-    if name == "" or name.casefold() in ("index", "unnamed: 0"):
-        if np.array_equal(cells.to_numpy(), np.arange(len(cells))) or np.array_equal(
-            cells.to_numpy(dtype=object), [str(row) for row in range(len(cells))]
-        ):
+    if is_unnamed(name) or name.casefold() == "index":
+        if _numbers_rows(cells):
             return [name], None, (f"the first column of {columns.path.name} numbers the rows: left out",)
         return [name], times.parsed(cells, str(columns.path)), ()
     if cells.dtype.kind in "iufb":
@@ -197,6 +205,14 @@ def _first_column(columns: Columns) -> tuple[list[str], np.ndarray | None, tuple
     except InputError:
         return [], None, ()  # text: said where numbers are read
     return [name], stamps, (f"column {name!r} of {columns.path.name} is taken as the time",)
+
+
+def _numbers_rows(cells) -> bool:
+    """From 0 up; again and again where several tables were put together."""
+    import pandas
+
+    numbers = pandas.to_numeric(cells, errors="coerce").to_numpy(float)
+    return bool(numbers[0] == 0 and ((np.diff(numbers) == 1) | (numbers[1:] == 0)).all())
 
 
 def pivoted(stamps, nodes, values, path: Path, labels=None) -> Table:
@@ -231,7 +247,7 @@ def pivoted(stamps, nodes, values, path: Path, labels=None) -> Table:
     return Table(wide, tuple(str(name) for name in columns), np.asarray(rows), label)
 
 
-def _parquet(path: Path, label: str | None) -> Table:
+def _parquet(path: Path, label: str | None, nodes: Collection[str]) -> Table:
     from .parquet import read_parquet
 
     return read_parquet(path, label)
@@ -240,7 +256,7 @@ def _parquet(path: Path, label: str | None) -> Table:
 # -- arrays ----------------------------------------------------------------------------------------------------------
 
 
-def _npz(path: Path, label: str | None) -> Table:
+def _npz(path: Path, label: str | None, nodes: Collection[str]) -> Table:
     arrays = Archive(path)
     values = arrays.signals("signals")
     ids, stamps, unit = (
@@ -257,14 +273,14 @@ def _npz(path: Path, label: str | None) -> Table:
     )
 
 
-def _hdf5(path: Path, label: str | None) -> Table:
+def _hdf5(path: Path, label: str | None, nodes: Collection[str]) -> Table:
     from .hdf5 import read_frame
 
     values, names, stamps = read_frame(path)
     return Table(values, tuple(names), stamps)
 
 
-def _netcdf(path: Path, label: str | None) -> Table:
+def _netcdf(path: Path, label: str | None, nodes: Collection[str]) -> Table:
     xarray = need_xarray()
     try:
         if _is_hdf5(path):
@@ -321,11 +337,11 @@ def _variable(file, path: Path):
     return array.transpose(*array.dims[::-1]) if node_first else array
 
 
-READERS: dict[str, Callable[[Path, str | None], Table]] = {
+READERS: dict[str, Callable[[Path, str | None, Collection[str]], Table]] = {
     ".csv": _csv,
     ".parquet": _parquet,
     ".npz": _npz,
-    ".npy": lambda path, label: Table(read_npy(path)),
+    ".npy": lambda path, label, nodes: Table(read_npy(path)),
     ".h5": _hdf5,
     ".hdf5": _hdf5,
     ".hdf": _hdf5,
