@@ -238,3 +238,14 @@ def test_what_the_user_can_correct(folder, args, parts):
 def test_a_folder_that_cannot_be_written(folder, tmp_path):
     tmp_path.chmod(0o500)
     assert "Permission denied" in refused(run("sample", "runs/tiny-grcd-s5", "--out", tmp_path / "x.npz", cwd=folder))
+
+
+def test_a_name_that_standard_output_cannot_show_never_ends_a_command(tmp_path):
+    (tmp_path / "größe.csv").write_text("time,Ελλάδα,b\n1,,2\n2,3,4\n3,5,1\n", encoding="utf-8")
+    ascii_only = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
+    plain = run("data", "inspect", "größe.csv", cwd=tmp_path, env=ascii_only)
+    assert plain.returncode == 0, plain.stderr
+    assert r"most at \u0395\u03bb" in plain.stdout
+    found = json.loads(run("data", "inspect", "größe.csv", "--json", cwd=tmp_path, env=ascii_only).stdout)
+    assert found["signals"]["missing_most_at"] == {"Ελλάδα": pytest.approx(1 / 3)}
+    assert "er.csv, which is no file" in refused(run("data", "inspect", "größer.csv", cwd=tmp_path, env=ascii_only))

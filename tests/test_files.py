@@ -44,6 +44,27 @@ def test_advice_is_about_what_went_wrong(tmp_path, code, advice):
     assert f"to fix: {advice}" in str(refused(tmp_path, OSError(code, os.strerror(code))))
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+        OSError("160000 requested and 25584 written"),  # numpy
+        RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)"),  # safetensors
+    ],
+)
+def test_a_full_disk_is_called_full_whoever_says_so(old, error):
+    def write():
+        with whole(old):
+            raise error
+
+    with pytest.raises(
+        InputError, match=r"got a full disk \(No space left on device\) while writing .*table\.csv"
+    ) as caught:
+        write()
+    assert "free some space" in str(caught.value)
+    assert names(old.parent) == ["table.csv"]
+
+
 @pytest.mark.parametrize("error", [RuntimeError("stop"), KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left")])
 def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(old, error):
     def write():
@@ -156,6 +177,7 @@ def test_a_name_that_is_too_long_is_refused(tmp_path):
     [
         (PermissionError(errno.EACCES, "Permission denied", "/nowhere/x"), "got Permission denied: /nowhere/x\n"),
         (OSError("no words of the system"), "got no words of the system\n"),
+        (OSError(errno.ENOSPC, "No space left on device"), "to fix: free some space"),
         (MemoryError("Unable to allocate 74.5 GiB"), "got too little memory: 74.5 GiB more were asked for\n"),
         (MemoryError(), "got too little memory"),
     ],

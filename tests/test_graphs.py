@@ -329,6 +329,10 @@ def test_without_a_number_at_any_edge_weights_are_1_and_said_to_be(folder):
         ({"label": ""}, ["1 nodes without a label", "n1"]),
         ({"end": "n9"}, ["does not declare: n9"]),
         ({"after": '<graph edgedefault="undirected"><node id="n0"/></graph>'}, ["2 graphs"]),
+        (
+            {"label": f"{LABEL}<graph edgedefault='undirected'><node id='m'/></graph>"},
+            ["nested in the nodes n1", "flat"],
+        ),
     ],
 )
 def test_graphml_that_would_be_taken_for_something_else_is_refused(folder, change, words):

@@ -68,6 +68,16 @@ def test_normalised_signals_have_no_units(seed, scale, offset):
     close(Normalizer.fit(y, GRAPH).apply(y), Normalizer.fit(x, GRAPH).apply(x), rtol=0, atol=size / x.std(axis=0).min())
 
 
+def test_what_changes_little_beside_its_size_does_change():
+    x = np.random.RandomState(0).standard_normal((50, len(GRAPH)))
+    x[:, 1] = 1e12 + np.tile([-1.0, 1.0], 25)
+    moments = Normalizer.fit(x, GRAPH)
+    assert moments.std[1] == pytest.approx(1.0, rel=1e-3)
+    x[:, 1] = 0.1 + np.tile([0.0, 2**-56], 25)  # one rounding
+    with pytest.raises(InputError, match="never change"):
+        Normalizer.fit(x, GRAPH)
+
+
 @pytest.mark.parametrize("stuck", [0.0, 0.1, -7.3, 1e9])
 def test_a_node_that_never_changes_is_refused_by_name(stuck):
     """Of a reading stuck at 0.1 the deviation is not zero but rounding: that must not pass for a signal."""

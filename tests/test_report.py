@@ -474,3 +474,32 @@ def test_what_is_filled_is_near_the_middle_where_most_was_read(trained, tiny, mo
     x = tiny.test.copy()
     x[13:24, 1:] = np.nan
     assert _hidden(trained[1], replace(tiny, test=x), 0).first == 26  # all from 10 to 22 lack some
+
+
+NAMES = ["$x^2$", "=SUM(A1)", "price $5", "שלום", "a" * 300, "two\nlines"]
+
+
+def test_names_are_drawn_as_they_are(material):
+    """A dollar starts no formula, what is long loses its middle, and what follows a name stays behind it."""
+    graph = replace(material.data.graph, node_ids=tuple(NAMES))
+    named = replace(material, data=replace(material.data, graph=graph, unit="$/m^2$"))
+    shown = drawings.svg(drawings.marginals, named)
+    titles = re.findall(r">([^<>]*): \d\.\d\d</text>", shown)
+    short = f"{'a' * 18}\u2026{'a' * 11}"
+    assert sorted(titles) == sorted(["$x^2$", "=SUM(A1)", "price $5", "שלום\u200e", short, "two lines"])
+    assert shown.count(">$/m^2$</text>") == 6
+
+
+def test_a_gap_is_named_literally_in_the_picture_of_an_inspection(tiny):
+    graph = replace(tiny.graph, node_ids=tuple(NAMES))
+    shown = pictures.inspected(replace(tiny, name="$a$ and $b$", graph=graph))
+    shown.draw_without_rendering()
+    labels = [label.get_text() for label in shown.axes[2].get_xticklabels()]
+    assert labels[:3] == [r"\$x^2\$", "=SUM(A1)", r"price \$5"]
+    assert max(map(len, labels)) == 20
+    assert shown.get_suptitle().startswith(r"\$a\$ and \$b\$: ")
+
+
+def test_the_name_of_the_data_is_isolated_from_the_words_around_it(material):
+    page = report.html(replace(material, data=replace(material.data, name="שלום <b>")))
+    assert "<h1>GRCD on <bdi>שלום &lt;b&gt;</bdi></h1>" in page

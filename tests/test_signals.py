@@ -1,6 +1,7 @@
 """Tables of readings: every format gives the same table, and what cannot be read says where and why."""
 
 import io
+import warnings
 import zipfile
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import grcd
 from grcd.data import signals, times
+from grcd.data.filled import Filled
 from grcd.data.signals import READERS, Table, read_signals
 from grcd.data.writing import write_signals
 
@@ -165,6 +167,20 @@ def test_row_numbers_may_start_again_where_tables_were_put_together(tmp_path):
 def test_minus_nan_is_a_gap(tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n1,-nan\n4,5\n")
     np.testing.assert_array_equal(read_signals(tmp_path / "x.csv").values, [[1, np.nan], [4, 5]])
+
+
+def test_names_that_start_like_formulas_are_told_of_and_left_as_they_are(tmp_path):
+    names = ("=SUM(A1)", "+49", "@home", "-5 degrees", "plain=")
+    said = r"csv start like formulas \(=SUM\(A1\), \+49, @home and 1 more\)"
+    with pytest.warns(grcd.errors.InputWarning, match=said):
+        write_signals(tmp_path / "x.csv", np.ones((3, 5)), names)
+    with pytest.warns(grcd.errors.InputWarning, match=said):
+        Filled(names, None, ()).write(tmp_path / "y.csv", [(np.arange(3), np.ones((2, 3, 5)))], (2, 3, 5))
+    assert read_signals(tmp_path / "x.csv").node_ids == read_signals(tmp_path / "y.csv").node_ids == names
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        write_signals(tmp_path / "x.npz", np.ones((3, 5)), names)
+        write_signals(tmp_path / "z.csv", np.ones((3, 2)), ("a=", "b"))
 
 
 def test_the_unit_travels(tmp_path):

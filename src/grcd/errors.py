@@ -41,8 +41,14 @@ def whole_number(name: str, value: object, least: int = 1, most: int = 10**12) -
     return int(value)
 
 
+def shortened(name: object, most: int = 40) -> str:
+    """A name as a picture or a message can show it: on one line, and a long one without its middle."""
+    text = " ".join(str(name).split())
+    return text if len(text) <= most else f"{text[: most - 12]}\u2026{text[-11:]}"
+
+
 def some(names: Iterable[object], limit: int = 5) -> str:
     """A short list for a message: the first few names and how many more there are."""
-    names = [str(name) for name in names]
+    names = [shortened(name, 100) for name in names]
     rest = len(names) - limit
     return ", ".join(names[:limit]) + (f" and {rest} more" if rest > 0 else "")

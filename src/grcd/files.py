@@ -32,8 +32,10 @@ def whole(path: str | Path) -> Iterator[Path]:
                 os.fsync(file.fileno())
             temporary.chmod(0o666 & ~_umask())  # mkstemp's 0600 would keep colleagues out
             temporary.replace(path)
-        except OSError as error:
-            raise refused(path, error) from error
+        except Exception as error:
+            if isinstance(error, OSError) or is_full(error):  # safetensors has an exception of its own
+                raise refused(path, error) from error
+            raise
 
 
 @contextmanager
@@ -121,14 +123,23 @@ def refuse_other_ending(path: str | Path, ending: str, do: str = "choose another
         raise InputError(f"the output {path}", f"a name that ends in {ending}", do)
 
 
-def refused(path: Path, error: OSError) -> InputError:
+def refused(path: Path, error: Exception) -> InputError:
     """What the file system said, and what helps against it."""
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return InputError(
-        f"{error.strerror or error} while writing {path}",
-        "a folder that can be written and has room",
-        "free some space, or choose another place" if full else "choose another place, or allow writing there",
-    )
+    if is_full(error):
+        said = os.strerror(getattr(error, "errno", None) or errno.ENOSPC)
+        got, do = f"a full disk ({said}) while writing {path}", "free some space, or choose another place"
+    else:
+        got = f"{getattr(error, 'strerror', None) or error} while writing {path}"
+        do = "choose another place, or allow writing there"
+    return InputError(got, "a folder that can be written and has room", do)
+
+
+def is_full(error: Exception) -> bool:
+    """Whether there was no room left: by the number of the error or, where a writer has lost it, by its words."""
+    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    lost = os.strerror(errno.ENOSPC), "requested and"  # the latter is numpy's: so many, and so many written
+    return not getattr(error, "errno", None) and any(words in str(error) for words in lost)
 
 
 def _umask() -> int:

@@ -55,16 +55,17 @@ class Normalizer:
     def fit(cls, train: np.ndarray, graph: Graph) -> Normalizer:
         with np.errstate(over="ignore", invalid="ignore"):
             count, mean = observed_mean(train)
-            squares, largest = np.zeros_like(mean), np.zeros_like(mean)
+            squares, low, high = np.zeros_like(mean), np.full_like(mean, np.inf), np.full_like(mean, -np.inf)
             for x, seen in parts(train):
                 squares += np.where(seen, np.square(x - mean), 0.0).sum(axis=0)
-                largest = np.maximum(largest, np.abs(x).max(axis=0))
+                low = np.minimum(low, x.min(axis=0, where=seen, initial=np.inf))
+                high = np.maximum(high, x.max(axis=0, where=seen, initial=-np.inf))
             std = np.sqrt(squares / np.maximum(count, 1))
         _refuse_nodes(count < 2, graph, "with fewer than two observed training signals", "two or more at every node")
         if not np.isfinite(std).all():
             raise InputError("training signals too large to average", "values below about 1e150", "rescale the signals")
-        # Against the size of the readings: a node stuck at 0.1 has a spread of rounding, not of zero.
-        constant = std <= 1e-12 * np.maximum(largest, 1e-300)
+        # By a few roundings, not by a share: a node stuck at 0.1 may vary by one of them, and 1e12 +- 1 does change.
+        constant = (high - low <= 8 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))) | (std == 0)
         _refuse_nodes(constant, graph, "whose training signals never change", "signals that vary at every node")
         return cls(mean, std)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from .data.dataset import Dataset
+from .errors import shortened
 from .files import whole
 from .graph import Graph
 from .normalizer import observed_mean
@@ -83,6 +85,14 @@ class Drawn:
         return axis.scatter(*self.place.T, c=values, edgecolors=INK, zorder=2, rasterized=many, **look, **colours)
 
 
+def literal(name: object, most: int = 30) -> str:
+    """A name as a label: a dollar is no formula, what is long loses its middle, and what follows a name that is written
+    from right to left stays behind it."""
+    text = shortened(name, most)
+    leftward = any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text)
+    return text.replace("$", r"\$") + "\u200e" * leftward
+
+
 def scale(values: np.ndarray, least: float = 0.0) -> dict:
     """Colours for readings: two that meet at zero where readings lie about it, else one range; without outliers.
 
@@ -104,7 +114,8 @@ def signals_on_graph(drawn: Drawn, rows: dict[str, np.ndarray], unit: str = "") 
         for axis, signal in zip(line, signals, strict=False):
             dots = drawn.signal(axis, signal, **colours)
         line[0].set_title(title, loc="left", fontsize=12, color=INK)
-    figure.colorbar(dots, ax=axes, shrink=0.7, label=f"signal{f' ({unit})' if unit else ''}", extend="both")
+    label = f"signal{f' ({literal(unit)})' if unit else ''}"
+    figure.colorbar(dots, ax=axes, shrink=0.7, label=label, extend="both")
     return figure
 
 
@@ -161,8 +172,10 @@ def inspected(data: Dataset) -> Figure:
     """A dataset at a glance: the graph, the readings, what is missing, and where the energy is."""
     figure = Figure(figsize=(11, 8), layout="constrained", dpi=130)
     (graph, readings), (missing, energy) = figure.subplots(2, 2)
-    figure.suptitle(f"{data.name}: {len(data.train)} training signals on {len(data.graph)} nodes", color=INK)
-    unit = f" ({data.unit})" if data.unit else ""
+    figure.suptitle(
+        f"{literal(data.name, 60)}: {len(data.train)} training signals on {len(data.graph)} nodes", color=INK
+    )
+    unit = f" ({literal(data.unit)})" if data.unit else ""
     _draw_nodes(figure, graph, data, f"training mean{unit}")
     seen = data.train[_seen(data)]
     readings.hist(seen, bins=_bins(seen), color=DATA)
@@ -171,7 +184,7 @@ def inspected(data: Dataset) -> Figure:
     worst = np.argsort(-absent, kind="stable")[:MOST_NAMES]
     missing.bar(np.arange(len(worst)), 100 * absent[worst], color=REFERENCE)
     missing.set_xticks(
-        np.arange(len(worst)), [data.graph.node_ids[i] for i in worst], rotation=60, ha="right", fontsize=8
+        np.arange(len(worst)), [literal(data.graph.node_ids[i], 20) for i in worst], rotation=60, ha="right", fontsize=8
     )
     missing.set_ylim(0, max(1.0, 110 * absent.max()))
     label_axes(missing, "node, worst first", "% of training readings missing", "Gaps")

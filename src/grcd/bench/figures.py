@@ -22,7 +22,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from ..data import load_dataset
 from ..errors import InputError
-from ..pictures import DATA, INK, SAMPLES, label_axes, save
+from ..pictures import DATA, INK, SAMPLES, label_axes, literal, save
 from . import suites
 from .cost import TARGETS
 from .measured import FITTED, LEAST, SCALAR, Entry, command, costs, curves, deviations, lacking, levels, ratios
@@ -179,7 +179,8 @@ def _line(axis, method: str, x: Iterable[float], entries: Iterable[Entry], seeds
     x, entries, strong = list(x), list(entries), method.startswith("grcd")
     colour, marker, size = STYLES.get(method, OTHER)
     fewest = min(len(entry.values) for entry in entries)
-    label = method if fewest == len(set(seeds)) else f"{method} ({fewest} of {len(set(seeds))} seeds)"
+    name = literal(method)
+    label = name if fewest == len(set(seeds)) else f"{name} ({fewest} of {len(set(seeds))} seeds)"
     mean, sd = (np.array([getattr(entry, key) for entry in entries]) for key in ("mean", "sd"))
     look = {"linewidth": size / 3} if strong else {"linewidth": 1, "markerfacecolor": "white"}
     look |= {"color": colour, "marker": marker, "markersize": size, "zorder": 3 if strong else 2}

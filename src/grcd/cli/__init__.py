@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import suppress
 
 from .. import interrupts, memory
 from ..errors import InputError, InputWarning, unknown
+from ..files import is_full
 
 SMALLER = {  # what to lower where memory does not suffice
     "train": "lower the batch or the width (--set batch=64, --set width=32), or take fewer nodes or rows",
@@ -29,6 +31,9 @@ def main() -> None:
     """What the `grcd` command does once it has started (see ``__main__``)."""
     from .commands import app  # typer only; torch is imported by the commands that need it
 
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError):  # a stand-in for a stream, or a closed one
+            stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show never ends a command
     _say_warnings()
     try:
         status = app(standalone_mode=False)
@@ -54,8 +59,8 @@ def _told(error: BaseException) -> int:
         return _say(memory.refusal(error, SMALLER.get(command, "take fewer nodes or rows, or a larger machine")))
     if isinstance(error, OSError):  # what no reader or writer has foreseen
         where = "" if error.filename is None else f": {error.filename}"
-        got = f"{error.strerror or error}{where}"
-        return _say(InputError(got, "a path that can be read or written", "check the path"))
+        do = "free some space, or choose another place" if is_full(error) else "check the path"
+        return _say(InputError(f"{error.strerror or error}{where}", "a path that can be read or written", do))
     if kind == "NoArgsIsHelpError":  # a bare `grcd`: the help has been printed
         return 2
     if hasattr(error, "format_message"):

@@ -145,6 +145,7 @@ def score(
 
     from ..data.given import read_given
     from ..data.times import as_text
+    from ..data.writing import warn_of_formulas
     from ..files import refuse_existing, refuse_other_ending, whole
     from ..model import load
 
@@ -166,6 +167,7 @@ def score(
     if out is not None:
         with whole(out) as temporary:
             frame.to_csv(temporary, index=False)
+        warn_of_formulas(out, frame.columns)
     if as_json:
         print(frame.to_json(orient="columns", date_format="iso"))
         return

@@ -27,7 +27,7 @@ from ..errors import InputError, InputWarning
 from ..files import make_folder, scratch, whole
 from .signals import need_xarray
 from .times import as_text
-from .writing import refuse_not_finite
+from .writing import refuse_not_finite, warn_of_formulas
 
 Fillings = Iterable[tuple[np.ndarray, np.ndarray]]  # rows, and their draws (n, rows, nodes)
 
@@ -54,6 +54,7 @@ class Filled:
             kept = None if room is None else np.lib.format.open_memmap(room, "w+", np.float64, shape)
             median, quantiles = self._summarised(path, fillings, shape, kept)
             WRITERS[path.suffix](self, path, median, quantiles, kept)
+        warn_of_formulas(path, self.node_ids)
 
     def _warn(self, n: int) -> None:
         """Levels that lie beyond the outermost draws (see ``ensemble``)."""

@@ -286,12 +286,18 @@ def _graphml(path: Path) -> tuple[str, Build]:
 
 
 def _read_graphml(path: Path, networkx):
-    """networkx would take the first of several graphs, and make up nodes that only edges name."""
+    """networkx would take the first of several graphs, drop nested ones, and make up nodes that only edges name."""
     from xml.etree import ElementTree
 
     tree = ElementTree.parse(path)
     if (graphs := len(tree.findall("{*}graph"))) > 1:
         raise InputError(f"{path} with {graphs} graphs", "one", "save the one that counts alone")
+    if nested := [str(node.get("id")) for node in tree.iterfind(".//{*}node") if node.find("{*}graph") is not None]:
+        raise InputError(
+            f"{path} with graphs nested in the nodes {some(nested)}, whose nodes would be lost",
+            "one graph without graphs in its nodes",
+            "save it flat: all nodes and edges in one graph",
+        )
     nodes = {node.get("id") for node in tree.iterfind(".//{*}node")}
     ends = dict.fromkeys(edge.get(end) for edge in tree.iterfind(".//{*}edge") for end in ("source", "target"))
     if strangers := [str(name) for name in ends if name not in nodes]:

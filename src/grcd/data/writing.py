@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 
-from ..errors import InputError, unknown
+from ..errors import InputError, InputWarning, some, unknown
 from ..files import refuse_other_ending, whole
 from .arrays import Archive
 from .dataset import SPLIT_NAMES, Dataset
 from .signals import extra, need_xarray
 from .times import as_text
+
+FORMULAS = ("=", "+", "-", "@")  # what a spreadsheet takes for one by its first letter
 
 
 def check_writable_ending(path: str | Path) -> None:
@@ -34,6 +37,7 @@ def write_signals(
     """Signals (n, nodes) with their node names, and their times if they have any."""
     refuse_not_finite(signals, path)
     _writer(path)(path, signals, node_ids, unit, times)
+    warn_of_formulas(path, node_ids)
 
 
 def refuse_not_finite(values: np.ndarray, path: str | Path) -> None:
@@ -71,6 +75,14 @@ def read_made(arrays: Archive) -> dict:
         return made if isinstance(made, dict) and isinstance(made.get("graph", {}), dict) else {}
     except ValueError:
         return {}
+
+
+def warn_of_formulas(path: str | Path, names: Iterable[str]) -> None:
+    """Names are written as they are; whoever opens the table in a spreadsheet should know what that makes of some."""
+    found = [name for name in names if str(name).startswith(FORMULAS)]
+    if found and Path(path).suffix == ".csv":
+        note = f"names in {Path(path).name} start like formulas ({some(found, 3)}): a spreadsheet would compute them;"
+        warnings.warn(f"{note} import such columns as text", InputWarning, stacklevel=3)
 
 
 def _writer(path: str | Path) -> Callable[..., None]:

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from .. import pictures
-from ..pictures import DATA, EDGE, GRID, INK, REFERENCE, SAMPLES, WIDTH, Drawn, label_axes, scale
+from ..pictures import DATA, EDGE, GRID, INK, REFERENCE, SAMPLES, WIDTH, Drawn, label_axes, literal, scale
 from .material import Bands, Material
 
 COLOURS = {INK: "currentColor", GRID: "var(--line)", EDGE: "var(--edge)"} | {
@@ -53,7 +53,7 @@ def node_moments(material: Material, drawn: Drawn) -> Figure:
     """Mean and standard deviation of each node, held-out and generated, on one scale each."""
     sides = {"Held-out": material.real, "Generated": material.samples}
     figure, axes = drawn.maps(2, 2)
-    unit = f" ({material.data.unit})" if material.data.unit else ""
+    unit = f" ({literal(material.data.unit)})" if material.data.unit else ""
     for line, (name, moment) in zip(axes, (("mean", np.nanmean), ("standard deviation", np.nanstd)), strict=True):
         with warnings.catch_warnings():  # a node without any reading has none
             warnings.simplefilter("ignore", RuntimeWarning)
@@ -121,7 +121,8 @@ def marginals(material: Material) -> Figure:
             axis.hist(
                 np.clip(values, bins[0], bins[-1]), bins, density=True, histtype="step", color=colour, label=label
             )
-        label_axes(axis, material.data.unit, "density", f"{material.data.graph.node_ids[node]}: {apart:.2f}")
+        title = f"{literal(material.data.graph.node_ids[node])}: {apart:.2f}"
+        label_axes(axis, literal(material.data.unit), "density", title)
     axes.flat[0].legend(frameon=False, labelcolor=INK, fontsize=9)
     return figure
 
@@ -151,7 +152,7 @@ def fillings(material: Material, bands: Bands) -> Figure:
         axis.fill_between(at, below, above, color=SAMPLES, alpha=0.35, linewidth=0, label="50 % of draws")
         axis.plot(at, middle, color=SAMPLES, label="median")
         axis.plot(at, bands.truth[:, k], ".", color=DATA, label="hidden reading")
-        label_axes(axis, "", material.data.unit, material.data.graph.node_ids[node])
+        label_axes(axis, "", literal(material.data.unit), literal(material.data.graph.node_ids[node], 60))
     axes[-1].set_xlabel("test signal")
     axes[0].legend(frameon=False, labelcolor=INK, fontsize=9, ncols=4, loc="lower right", bbox_to_anchor=(1, 1))
     return figure

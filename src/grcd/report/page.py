@@ -51,7 +51,7 @@ def html(material: Material) -> str:
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>",
-            f"<h1>{escape(title)}</h1>\n{_summary(material)}\n<nav>{links}</nav>",
+            f"<h1>GRCD on <bdi>{escape(material.data.name)}</bdi></h1>\n{_summary(material)}\n<nav>{links}</nav>",
             *parts,
             "</body>\n</html>\n",
         ]
@@ -60,7 +60,7 @@ def html(material: Material) -> str:
 
 def write(path: str | Path, material: Material) -> int:
     """Write the page, whole or not at all; returns its size in bytes."""
-    page = html(material).encode()
+    page = html(material).encode(errors="backslashreplace")  # a file's name may be no text
     with whole(path) as temporary:
         temporary.write_bytes(page)
     return len(page)
@@ -174,7 +174,9 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "", o
     heads = "".join(f"<th>{escape(text)}</th>" for text in head)
     lines = []
     for k, row in enumerate(rows):
-        cells = "".join(f"<td>{escape(text)}</td>" for text in row)
+        cells = "".join(
+            f"<td><bdi>{escape(text)}</bdi></td>" for text in row
+        )  # a name may be written from right to left
         mark = "own" if k == own else ""
         lines.append(f'<tr class="{mark}">{cells}</tr>')
     body = "".join(lines)
