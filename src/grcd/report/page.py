@@ -174,9 +174,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "", o
     heads = "".join(f"<th>{escape(text)}</th>" for text in head)
     lines = []
     for k, row in enumerate(rows):
-        cells = "".join(
-            f"<td><bdi>{escape(text)}</bdi></td>" for text in row
-        )  # a name may be written from right to left
+        cells = "".join(f'<td dir="auto">{escape(text)}</td>' for text in row)  # names may run from right to left
         mark = "own" if k == own else ""
         lines.append(f'<tr class="{mark}">{cells}</tr>')
     body = "".join(lines)
