@@ -324,6 +324,6 @@ def test_the_densest_compression_there_is_passes(path, file, monkeypatch):
 def test_more_than_the_machine_has_is_refused_before_it_is_asked_for(path, file, monkeypatch):
     frame(file)
     file.flush()
-    monkeypatch.setattr("grcd.device.memory", lambda: 100.0)
-    with pytest.raises(InputError, match="on a machine with 100 bytes of memory"):
+    monkeypatch.setattr("grcd.memory.total", lambda: 100.0)
+    with pytest.raises(InputError, match="expected what fits into memory, 100 bytes"):
         read_frame(path)

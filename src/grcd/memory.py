@@ -40,7 +40,7 @@ def refuse_over(size: float, what: str, do: str, there: float | None = None) -> 
     """Before memory is asked for: ``size`` bytes for ``what`` must be there."""
     there = total() if there is None else there
     if size > there:
-        raise InputError(f"{what}, which takes {_bytes(size)}", f"what fits into memory, {_bytes(there)}", do)
+        raise InputError(f"{what}, which takes {told(size)}", f"what fits into memory, {told(there)}", do)
 
 
 def is_out(error: BaseException) -> bool:
@@ -56,9 +56,13 @@ def refusal(error: BaseException, do: str) -> InputError:
     asked = re.search(r"allocate (\d+ bytes|[\d.]+ ?[KMGTPE]i?B)", str(error))
     gpu = re.search(r"total capacity of ([\d.]+ [KMGT]iB)", str(error))
     more = f": {asked[1]} more were asked for" if asked else ""
-    there = f"the {gpu[1]} of the GPU" if gpu else f"memory, {_bytes(total())}"
+    there = f"the {gpu[1]} of the GPU" if gpu else f"memory, {told(total())}"
     return InputError(f"too little memory{more}", f"what fits into {there}", do)
 
 
-def _bytes(size: float) -> str:
-    return f"{size / 1e9:,.1f} GB" if size < 1e16 else f"{size / 1e9:.0e} GB"
+def told(size: float) -> str:
+    """Bytes in words."""
+    for unit, least in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= least:
+            return f"{size / least:,.1f} {unit}" if size < 1e16 else f"{size / least:.0e} {unit}"
+    return f"{size:.0f} bytes"

@@ -130,7 +130,7 @@ class Run:
         }
         text = json.dumps(about)
         with whole(self.path / CHECKPOINT) as temporary:
-            _save(tensors, temporary, {"state": text, "sha256": seal.of_bytes(text.encode())})
+            save_file(tensors, temporary, {"state": text, "sha256": seal.of_bytes(text.encode())})
 
     def resume(self, state: State) -> None:
         """Restore the last checkpoint, if there is one of this run, and write the log as it was then."""
@@ -183,7 +183,7 @@ class Run:
         if (name := seal.not_finite(tensors)) is not None:
             raise InputError(f"a model whose {name} is not finite", "finite numbers", "lower the learning rate (lr)")
         with whole(self.path / MODEL) as temporary:
-            _save(tensors, temporary)
+            save_file(tensors, temporary)
         self.manifest |= {"status": "finished", "result": result, "tensors": seal.of_tensors(tensors)}
         if self.records:
             with whole(self.path / METRICS) as temporary:
@@ -264,13 +264,6 @@ def versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:  # run from a source tree that was never installed
             found[package] = "unknown"
     return found
-
-
-def _save(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
-    try:
-        save_file(tensors, path, metadata)
-    except SafetensorError as error:  # how safetensors says that a disk is full
-        raise OSError(str(error)) from error
 
 
 def _is_ours(name: str) -> bool:

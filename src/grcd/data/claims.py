@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import memory
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def refuse_claim(claimed: float, stored: int, what: str) -> None:
     """Bytes that a file would take, and bytes that are there for it."""
     if claimed > max(SMALL, MOST * stored):
         raise InputError(
-            f"{what}, which claims {_size(claimed)} and stores {_size(stored)}",
+            f"{what}, which claims {memory.told(claimed)} and stores {memory.told(stored)}",
             "a file that stores what it claims",
             "it is damaged, or all but empty: make the file again",
         )
@@ -39,14 +40,7 @@ def refuse_claim(claimed: float, stored: int, what: str) -> None:
 
 def refuse_no_memory(size: float, what: str) -> None:
     """What is there may still be more than the machine can hold."""
-    from ..device import memory
-
-    if size > memory():
-        raise InputError(
-            f"{what}, which takes {_size(size)}, on a machine with {_size(memory())} of memory",
-            "data that fit into it",
-            "take fewer nodes or rows, or a larger machine",
-        )
+    memory.refuse_over(size, what, "take fewer nodes or rows, or a larger machine")
 
 
 def bytes_of(shape: Iterable[int], dtype: np.dtype) -> float:
@@ -84,10 +78,3 @@ def _elsewhere(what: str, path: Path) -> InputError:
         "a file that holds its own values: others are not opened on its behalf",
         "write the values themselves: read the file with what wrote it, and save it again",
     )
-
-
-def _size(count: float) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:,.1f} {unit}"
-    return f"{count:.0f} bytes"
