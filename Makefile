@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint env clean
+.PHONY: demo test fuzz lint env clean
 
 demo: env
 	$(BIN)/grcd demo
@@ -13,6 +13,10 @@ test: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The laws alone, on ten times the examples, other ones every time; what it finds it finds again (.hypothesis/) first.
+fuzz: env
+	$(BIN)/python -m pytest -n 2 -m hypothesis --hypothesis-profile fuzz
 
 lint: env
 	$(BIN)/ruff check --fix .

@@ -9,8 +9,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 from mixtures import normal, random_graph
 from scipy.stats import ortho_group
 
@@ -115,7 +116,7 @@ def test_the_gradient_of_a_loss_equals_that_of_the_plain_network(graph):
         assert gap < 5e-6, f"{name}: {gap}"
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(t=st.floats(-2, 2, width=32), time_dim=st.sampled_from([2, 8, 64]))
 def test_the_embedding_is_cosines_then_sines_of_four_decades_of_frequencies(t, time_dim):
     network = DenoiserGNN(GRAPHS["weighted"].spectrum, width=2, blocks=1, time_dim=time_dim)
@@ -126,7 +127,7 @@ def test_the_embedding_is_cosines_then_sines_of_four_decades_of_frequencies(t, t
     torch.testing.assert_close(network.embed(torch.tensor(t))[0], expected, rtol=0, atol=2e-6)
 
 
-@settings(deadline=None, max_examples=5)
+@examples(5)
 @given(order=st.permutations(range(7)))
 def test_the_order_of_the_nodes_does_not_matter(order):
     graph = GRAPHS["disconnected"]
@@ -135,7 +136,7 @@ def test_the_order_of_the_nodes_does_not_matter(order):
     torch.testing.assert_close(other(x[:, order], t), network(x, t)[:, order], **FLOAT32)
 
 
-@settings(deadline=None, max_examples=5)
+@examples(5)
 @given(seed=st.integers(0, 2**16), name=st.sampled_from(sorted(GRAPHS)))
 def test_eigenvectors_may_flip_and_rotate_inside_their_eigenspaces(seed, name):
     random = np.random.default_rng(seed)

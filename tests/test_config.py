@@ -5,8 +5,9 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 
 from grcd.config import Config
 from grcd.errors import InputError, some, unknown
@@ -14,7 +15,7 @@ from grcd.methods import METHODS, find, sharing
 from grcd.score import PARAMETERISATIONS
 from grcd.solvers import SOLVERS
 
-many = settings(max_examples=50, deadline=None)
+many = examples(50)
 WHOLE = [field.name for field in dataclasses.fields(Config) if field.type == "int"]
 REAL = [field.name for field in dataclasses.fields(Config) if field.type == "float"]
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 from scipy.special import hyp1f1
 from typer.testing import CliRunner
 
@@ -90,7 +91,7 @@ def test_wasserstein_by_hand():
     assert metrics.sliced_wasserstein(column(4, 1, 7), column(1, 1, 4, 4, 7, 7)) == pytest.approx(0.0, abs=1e-15)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(*(st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=12) for _ in "xy"))
 def test_wasserstein_in_one_dimension_equals_scipys(x, y):
     expected = scipy.stats.wasserstein_distance(x, y)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 from sklearn.covariance import ledoit_wolf
 
 import grcd
@@ -99,7 +100,7 @@ def test_signals_that_do_not_vary_over_the_graph_score_far_above_the_floor(tiny)
     assert floor(tiny).ammd < 0.05 < 1.0 < grcd.evaluate(flat, tiny).ammd
 
 
-@settings(deadline=None, max_examples=5)
+@examples(5)
 @given(st.integers(0, 10**6))
 def test_units_do_not_change_scores(tiny, seed):
     random = np.random.RandomState(seed)

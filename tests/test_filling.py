@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 from scipy.stats import multivariate_normal
 
 import grcd
@@ -16,7 +17,7 @@ from grcd.bench.cells import Cell, read, write
 from grcd.evaluation import fillers, filling
 from grcd.reference import ledoit_wolf
 
-law = settings(max_examples=30, deadline=None)
+law = examples(30)
 POINT = ("fill-mean", "fill-iterative")
 
 

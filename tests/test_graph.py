@@ -8,14 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from laws import examples
 
 from grcd.errors import InputError
 from grcd.graph import Graph, Spectrum, fix_signs
 from grcd.reference import spectral
 
-few = settings(max_examples=30, deadline=None)
+few = examples(30)
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(2, 10)
 

@@ -4,14 +4,15 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 from scipy.optimize import brentq
 
 from grcd import grids
 from grcd.errors import InputError
 
-many = settings(max_examples=50, deadline=None)
+many = examples(50)
 steps = st.integers(1, 64)
 ends = st.tuples(st.floats(1e-3, 1.0), st.floats(1.5, 100.0))  # q_min, q_max
 

@@ -6,8 +6,9 @@ import mixtures
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 from scipy.integrate import solve_ivp
 from scipy.stats import multivariate_normal, norm
 from sklearn.cluster import KMeans
@@ -21,7 +22,7 @@ NODES = 5
 SPECTRUM = mixtures.random_graph(NODES).spectrum
 DENSE = mixtures.random_mixture(NODES)  # its covariances are what the parts are fitted to
 levels = st.floats(0.02, 40.0)
-law = settings(max_examples=25, deadline=None)
+law = examples(25)
 X = 2 * mixtures.normal(6, NODES, seed=1)
 Q = torch.tensor([[0.0], [0.1], [0.5], [1.0], [2.0], [30.0]], dtype=torch.float64)
 FORCING = list(mixtures.normal(3, 6, NODES, seed=4))

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from laws import examples
 
 from grcd.evaluation import mmd
 
@@ -65,7 +66,7 @@ numbers = st.one_of(st.integers(-64_000, 64_000).map(lambda i: i / 64), st.integ
 samples = st.lists(numbers, min_size=2, max_size=14)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(samples, samples)
 def test_mmd2_equals_the_naive_implementation_whatever_the_samples(x, y):
     expected = 0.0 if naive_median(x + y) == 0.0 else naive_mmd2(x, y)
@@ -117,20 +118,20 @@ def test_mmd2_of_a_sample_with_itself_is_the_known_bias():
     assert mmd2(x, x) < 0
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(samples, samples)
 def test_mmd2_is_symmetric_in_its_samples(x, y):
     assert mmd2(x, y) == pytest.approx(mmd2(y, x), rel=0, abs=1e-12)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(st.integers(0, 10**6), st.sampled_from([-64.0, 0.25, 1.0, 1024.0]), st.integers(-1000, 1000))
 def test_mmd2_does_not_change_with_offset_and_scale(seed, scale, shift):
     x, y = normal(11, seed), normal(14, seed + 1, 0.7)
     assert mmd2(scale * x + shift, scale * y + shift) == pytest.approx(mmd2(x, y), rel=0, abs=1e-10)
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(st.randoms(use_true_random=False), samples, samples)
 def test_mmd2_does_not_depend_on_the_order_of_the_samples(random, x, y):
     shuffled = random.sample(x, len(x))
@@ -155,13 +156,13 @@ def test_mmd2_keeps_its_digits_at_a_very_large_offset():
 # -- the median of distances ---------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(st.lists(numbers, min_size=2, max_size=40))
 def test_median_distance_equals_numpys(values):
     assert median_distance(values) == pytest.approx(naive_median(values), rel=1e-12)
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=40))
 @example([-1.0, -1.0, -0.3])
 def test_median_distance_equals_numpys_for_any_floats(values):
@@ -173,7 +174,7 @@ def test_mmd2_of_samples_with_two_values_between_them_equals_the_naive_implement
     assert mmd2(x, y) == pytest.approx(naive_mmd2(x, y), abs=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.lists(st.integers(-4, 4).map(float), min_size=2, max_size=60))
 def test_median_distance_is_exact_on_ties(values):
     assert median_distance(values) == naive_median(values)

@@ -4,15 +4,16 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 
 from grcd import normalizer
 from grcd.errors import InputError
 from grcd.graph import Graph
 from grcd.normalizer import Normalizer, check_signals
 
-many = settings(max_examples=40, deadline=None)
+many = examples(40)
 NAMES = ["north", "east", "south", "west"]
 GRAPH = Graph.from_adjacency(np.ones((4, 4)), NAMES)
 seeds = st.integers(0, 2**32 - 1)

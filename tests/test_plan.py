@@ -9,8 +9,9 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 from scipy.spatial.distance import cdist
 from test_gaps_training import holes
 
@@ -48,7 +49,7 @@ def test_one_thing_after_the_other_is_varied_and_what_was_chosen_is_held():
     assert chosen == {1: Choice(0.5), 2: Choice(0.5, "entropy"), 4: Choice(0.5, "entropy", 3.0, "residual-3m")}
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.integers(0, 3), min_size=3 * 18, max_size=3 * 18))
 def test_the_plan_is_that_of_a_naive_search_and_of_equal_ones_the_first(values):
     known = dict(zip(product(plan.BUDGETS, EVERY), values, strict=True))
@@ -112,7 +113,7 @@ choices = st.builds(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.dictionaries(st.integers(1, 1000), choices, max_size=5))
 def test_a_plan_comes_back_from_a_file(made):
     assert plan.of(json.loads(json.dumps(plan.to_dict(made)))) == made

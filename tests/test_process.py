@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 import scipy.linalg
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 from mixtures import random_graph
 
 from grcd.graph import Graph
 from grcd.process import ConjugateProcess, HeatProcess, SharedClock, VEProcess
 
-many = settings(max_examples=40, deadline=None)
+many = examples(40)
 times = st.floats(0.02, 1.0)
 levels = st.floats(0.04, 33.0)
 eigenvalues = st.lists(st.integers(5, 105), min_size=2, max_size=6, unique=True).map(lambda mu: np.sort(mu) / 100)

@@ -4,9 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from laws import examples
 from scipy.stats import norm
 
 import grcd
@@ -14,7 +15,7 @@ from grcd import quantiles
 from grcd.config import Config
 from grcd.quantiles import Quantiles
 
-law = settings(max_examples=50, deadline=None)
+law = examples(50)
 THREE = grcd.Graph.from_adjacency(np.array([[0, 1.0, 0], [1, 0, 1], [0, 1, 0]]), node_ids=["a", "b", "c"])
 
 

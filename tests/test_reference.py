@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from laws import examples
 from scipy.integrate import solve_ivp
 from scipy.stats import multivariate_normal
 from sklearn.covariance import ledoit_wolf as sklearn_ledoit_wolf
@@ -19,9 +20,9 @@ from grcd.solvers import exponential_weights
 
 NODES = 7
 levels = st.floats(0.02, 40.0)
-many = settings(max_examples=25, deadline=None)
+many = examples(25)
 # The contract is inherited on purpose, and its fixture does not change between examples.
-law = settings(many, suppress_health_check=[HealthCheck.differing_executors, HealthCheck.function_scoped_fixture])
+law = examples(25, suppress=(HealthCheck.differing_executors, HealthCheck.function_scoped_fixture))
 
 
 def close(actual, expected, rtol=1e-10, atol=1e-11):

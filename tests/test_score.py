@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 from mixtures import GraphCoordinates, normal, random_graph, random_mixture, random_process
 
 from grcd import reference, score
@@ -169,7 +170,7 @@ def test_weights_say_what_each_node_counts(p):
     assert torch.equal(p.losses(torch.mul, X0, EPS, LEVELS, torch.ones(4, 5)), p.losses(torch.mul, X0, EPS, LEVELS))
 
 
-@settings(deadline=None, max_examples=15)
+@examples(15)
 @given(seed=st.integers(0, 2**16), share=st.floats(0, 1))
 def test_every_parameterisation_has_the_same_irreducible_error_signal_by_signal(seed, share):
     """The known part cancels between output and target: they all ask for the same ``eps``."""

@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from laws import examples
 
 import grcd
 from grcd.data import signals, times
@@ -120,7 +121,7 @@ def test_the_unit_travels(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["npz", "csv", "parquet", "nc"])
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(x=hnp.arrays(np.float64, (3, 2), elements=st.floats(allow_infinity=False, allow_subnormal=False)))
 def test_what_is_written_comes_back_to_the_bit(tmp_path_factory, ending, x):
     path = tmp_path_factory.mktemp("x") / f"x.{ending}"
@@ -427,7 +428,7 @@ CELL = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     rows=st.lists(st.lists(CELL, min_size=1, max_size=4), max_size=5),
     separator=st.sampled_from([",", ";", "\t"]),
@@ -441,7 +442,7 @@ def test_any_text_is_a_table_or_an_error(tmp_path_factory, rows, separator, head
 
 
 @pytest.mark.parametrize("name", [name for name in WRITTEN if not name.endswith(".nc")])
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(data=st.data())
 def test_a_damaged_file_is_a_table_or_an_error(tmp_path_factory, name, data):
     path = tmp_path_factory.mktemp("x") / name

@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 from mixtures import GraphCoordinates, normal, random_graph, random_mixture, random_process
 from scipy.integrate import quad, solve_ivp
 
@@ -153,7 +154,7 @@ def test_without_a_residual_a_mixture_is_carried_along_its_own_flow(name, K, sub
     torch.testing.assert_close(found, x, rtol=ROUNDING, atol=ROUNDING)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(ratios=st.lists(st.floats(0.3, 0.9), min_size=3, max_size=6), seed=st.integers(0, 2**32 - 1))
 def test_residual_multistep_is_exact_for_residuals_that_are_polynomials_in_the_level(ratios, seed):
     """Of degree 1 (2M) and 2 (3M), the same wherever the state is: then the first levels are all it has to know."""
@@ -173,7 +174,7 @@ def test_residual_multistep_is_exact_for_residuals_that_are_polynomials_in_the_l
         torch.testing.assert_close(found, FULL.carry(X, q1, q0, about), rtol=1e-11, atol=1e-11)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     levels=st.lists(st.floats(0.05, 3), min_size=1, max_size=3, unique_by=lambda q: round(q, 1)),
     q=st.floats(0.05, 3),
@@ -216,7 +217,7 @@ def design_formulas(v, q0, q1):
 VARIANCES = st.floats(-6, 3).map(lambda e: 10.0**e) | st.just(0.0)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(v=VARIANCES, q0=st.floats(0.05, 50), ratio=st.floats(0.01, 0.99))
 def test_exponential_weights_are_the_integrals_they_stand_for(v, q0, ratio):
     q1 = q0 * ratio
@@ -306,7 +307,7 @@ def dpm_naive(order, grid, x, history):
     return x
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(ratios=st.lists(st.floats(0.3, 0.9), min_size=1, max_size=6), known=st.integers(0, 2))
 def test_dpm_multistep_equals_the_printed_updates_on_any_grid(ratios, known):
     levels = np.cumprod([3.0, *ratios]).tolist()

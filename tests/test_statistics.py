@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 
 from grcd.evaluation.statistics import STATISTICS, degree_correlation, quadratic_variation, spectral_centroid
 from grcd.graph import Graph
@@ -42,7 +43,7 @@ def test_statistics_of_a_path_of_three_nodes_by_hand():
     assert degree_correlation(x, PATH) == pytest.approx(expected, abs=1e-14)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(st.integers(0, 10**6))
 def test_statistics_equal_their_dense_definitions(seed):
     graph, x = random_graph(seed), random_signals(seed + 1)
@@ -91,7 +92,7 @@ def test_a_constant_signal_has_statistic_zero(name, level):
     assert STATISTICS[name](np.full((2, 8), level), graph) / max(1.0, level**2) == pytest.approx([0, 0], abs=1e-12)
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(st.integers(0, 10**6), st.permutations(range(8)))
 @pytest.mark.parametrize("name", list(STATISTICS))
 def test_statistics_do_not_depend_on_the_order_of_nodes(name, seed, order):
@@ -100,7 +101,7 @@ def test_statistics_do_not_depend_on_the_order_of_nodes(name, seed, order):
     assert moved == pytest.approx(STATISTICS[name](x, graph), rel=1e-11, abs=1e-12)
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(st.integers(0, 10**6), st.floats(1e-3, 1e3))
 def test_scale_squares_into_variation_and_leaves_centroid_and_correlation(seed, scale):
     graph, x = random_graph(seed), random_signals(seed)
@@ -112,7 +113,7 @@ def test_scale_squares_into_variation_and_leaves_centroid_and_correlation(seed, 
         )
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(st.integers(0, 10**6), st.floats(-100, 100))
 def test_an_offset_leaves_variation_and_correlation(seed, offset):
     graph, x = random_graph(seed), random_signals(seed)
@@ -148,7 +149,7 @@ def naive_masked(x, mask, graph):
     return [variation, variation / energy if energy else 0.0, correlation]
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(st.integers(0, 10**6))
 def test_statistics_with_gaps_equal_the_naive_ones_whatever_stands_in_the_gaps(seed):
     graph, x, mask = random_graph(seed), random_signals(seed + 1), random_mask(seed + 2)
@@ -166,7 +167,7 @@ def test_with_everything_observed_a_mask_changes_nothing(name, graph):
     assert masked == pytest.approx(STATISTICS[name](x, graph), rel=1e-13, abs=1e-14)
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(st.integers(0, 10**6), st.permutations(range(8)))
 @pytest.mark.parametrize("name", list(STATISTICS))
 def test_masks_move_with_the_order_of_nodes(name, seed, order):

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 
 from grcd.streams import Stream
 
-many = settings(max_examples=40, deadline=None)
+many = examples(40)
 seeds = st.integers(0, 2**64)
 purposes = st.sampled_from(["batch", "noise", "time", "terminal", "validation"])
 indices = st.integers(0, 40_000)

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 
 from grcd import systems
 
-law = settings(max_examples=40, deadline=None)
+law = examples(40)
 
 
 def problem(seed, size=5, batch=4, n=3, alike=False):

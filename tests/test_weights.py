@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from laws import examples
 
 from grcd.errors import InputError
 from grcd.weights import EARTH_RADIUS, distances, kernel, nearest
 
-few = settings(max_examples=40, deadline=None)
+few = examples(40)
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(2, 12)
 lattice = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12)  # ties and shared places
