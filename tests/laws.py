@@ -7,6 +7,7 @@ fuzz` searches, with fresh randomness and ten times the examples.
 import contextlib
 
 import numpy as np
+import torch
 from hypothesis import HealthCheck, settings
 
 TEST, FUZZ, MORE = "test", "fuzz", 10
@@ -30,8 +31,16 @@ def examples(count: int, suppress: tuple[HealthCheck, ...] = ()) -> settings:
     return settings(max_examples=count * (1 if settings.default.derandomize else MORE), suppress_health_check=checks)
 
 
-def close(actual, expected, rtol: float, size=None) -> None:
-    """Differ by at most `rtol` of the largest entry expected, or of `size` where what is compared is a difference."""
+def close(actual, expected, rtol: float = 1e-12, size=None) -> None:
+    """Differ by at most `rtol` of the largest entry expected; or of `size`, where larger numbers cancelled."""
+    if torch.is_tensor(actual) and torch.is_tensor(expected):
+        actual, expected = actual.detach(), expected.detach()
+        assert actual.dtype == expected.dtype
     actual, expected = (np.asarray(part, dtype=np.float64) for part in (actual, expected))
-    size = np.abs(expected).max(initial=0.0) if size is None else float(np.max(np.abs(np.asarray(size))))
+    size = np.abs(expected if size is None else np.asarray(size)).max(initial=0.0)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=rtol * size)
+
+
+def each_close(actual, expected, rtol: float = 1e-12) -> None:
+    """Every entry differs by at most `rtol` of itself: for what is computed without cancellation."""
+    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=0)
