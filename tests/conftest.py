@@ -1,5 +1,6 @@
 """A six-node graph, signals on it that are neither Gaussian nor in natural units, and a model fitted to them."""
 
+import commands
 import laws
 import numpy as np
 import pytest
@@ -45,6 +46,12 @@ def signals(graph, n, seed):
     side = 2.0 * random.randint(0, 2, size=(n, 1)) - 1.0
     z = random.standard_normal((n, len(graph))) @ mix + 2.0 * side * np.linspace(-1, 1, len(graph))
     return 10.0 + np.arange(len(graph)) + z * np.linspace(0.5, 3.0, len(graph))
+
+
+@pytest.fixture
+def here(monkeypatch, capsys):
+    """A `grcd` command in this process: `here("train", "--data", ..., cwd=folder)`, with what came of it."""
+    return commands.inside(monkeypatch, capsys)
 
 
 @pytest.fixture(scope="session")

@@ -18,8 +18,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from test_cli import refused
-from test_cli import run as command
+from commands import refused
 
 import grcd
 from grcd import evaluation
@@ -937,35 +936,35 @@ def test_gad_at_its_authors_size_is_a_suite_of_its_own():
     }
 
 
-def test_what_failed_is_told_with_its_reason(tmp_path):
+def test_what_failed_is_told_with_its_reason(tmp_path, here):
     choices = ["--methods", "edm,floor", "--device", "cpu", "--set", "max_updates=20", "--set", "width=8"]
-    result = command("bench", "run", "quick", *choices, "--set", "lr=1e30", cwd=tmp_path)
+    result = here("bench", "run", "quick", *choices, "--set", "lr=1e30", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "5 cells, 5 computed now, 4 failed\nfailed: 4 cells: InputError: got a validation error of" in result.stdout
 
 
-def test_networks_that_could_not_be_kept_are_refused_before_anything_is_computed(tmp_path):
+def test_networks_that_could_not_be_kept_are_refused_before_anything_is_computed(tmp_path, here):
     (tmp_path / "file").write_text("in the way")
-    result = command("bench", "run", "quick", "--runs", "file/runs", cwd=tmp_path)
+    result = here("bench", "run", "quick", "--runs", "file/runs", cwd=tmp_path)
     assert "while writing file/runs" in refused(result)
     assert not (tmp_path / "runs/bench-results/cells").exists()
 
 
 @pytest.mark.parametrize("what", ["table main", "figures"])
-def test_a_file_in_place_of_results_is_called_one(what, tmp_path):
+def test_a_file_in_place_of_results_is_called_one(what, tmp_path, here):
     (tmp_path / "file").write_text("no folder")
-    message = refused(command("bench", *what.split(), "--results", "file", cwd=tmp_path))
+    message = refused(here("bench", *what.split(), "--results", "file", cwd=tmp_path))
     assert "a file as --results: file" in message
 
 
-def test_on_the_command_line(tmp_path):
+def test_on_the_command_line(tmp_path, here):
     choices = ["--methods", "edm,floor", "--device", "cpu", "--set", "max_updates=20", "--set", "width=8"]
-    result = command("bench", "run", "quick", *choices, cwd=tmp_path)
+    result = here("bench", "run", "quick", *choices, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "5 cells, 5 computed now, 0 failed" in result.stdout
     assert (tmp_path / "runs/bench/sbm-c16-ve-preconditioned-0/model.safetensors").exists()
-    assert "5 cells, 0 computed now" in command("bench", "run", "quick", *choices, cwd=tmp_path).stdout
-    result = command("bench", "table", "quick", "--format", "csv", cwd=tmp_path)
+    assert "5 cells, 0 computed now" in here("bench", "run", "quick", *choices, cwd=tmp_path).stdout
+    result = here("bench", "table", "quick", "--format", "csv", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     rows = [line.split(",") for line in result.stdout.splitlines()]
     assert rows[0] == ["setting", "method", "nfe", "mean", "sd", "seeds", "paper"]
@@ -994,8 +993,8 @@ def test_on_the_command_line(tmp_path):
         ("table quick", ["no cells of quick", "grcd bench run quick"]),
     ],
 )
-def test_what_the_user_can_correct(tmp_path, args, parts):
-    message = refused(command("bench", *args.split(), cwd=tmp_path))
+def test_what_the_user_can_correct(tmp_path, here, args, parts):
+    message = refused(here("bench", *args.split(), cwd=tmp_path))
     assert [part for part in parts if part not in message] == []
     assert list(tmp_path.iterdir()) == []
 

@@ -6,49 +6,17 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from commands import MAIN, refused, run
 
 import grcd
-from grcd import cli
 from grcd.data.signals import read_signals
 from grcd.data.writing import write_dataset
 
 QUICK = ["--set", "width=8", "--set", "validate_every=20", "--device", "cpu"]
-
-
-def run(*args, cwd=None, **settings):
-    command = [sys.executable, "-c", "from grcd.cli import main; main()", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300, **settings)
-
-
-@pytest.fixture
-def here(monkeypatch, capsys):
-    """`run` in this process, where everything is loaded already."""
-
-    def run(*args, cwd):
-        monkeypatch.chdir(cwd)
-        monkeypatch.setattr(sys, "argv", ["grcd", *map(str, args)])
-        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # the command line has one of its own
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")
-            with pytest.raises(SystemExit) as stopped:
-                cli.main()
-        return subprocess.CompletedProcess(args, stopped.value.code, *capsys.readouterr())
-
-    return run
-
-
-def refused(result):
-    """What the user can correct: status 2, a message in three parts, and nothing else."""
-    assert result.returncode == 2, result.stderr
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
-    assert all(part in result.stderr for part in ("got ", "\nexpected ", "\nto fix: "))
-    return result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +99,7 @@ def test_an_interrupt_leaves_with_130_and_the_same_command_goes_on(folder, tmp_p
         *QUICK,
     ]
     process = subprocess.Popen(
-        [sys.executable, "-c", "from grcd.cli import main; main()", *map(str, command), "--out", "stopped"],
+        [*MAIN, *map(str, command), "--out", "stopped"],
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
