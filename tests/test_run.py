@@ -306,7 +306,9 @@ def test_an_empty_folder_is_taken(fit, tmp_path):
 def test_a_run_killed_while_its_first_file_was_being_written_can_be_started_again(fit, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".run.json.x1y2z3.json").write_text('{"form')  # as files.whole names them
-    fit(tmp_path / "run", max_updates=20)
+    model = fit(tmp_path / "run", max_updates=20)
+    assert grcd.load(tmp_path / "run").result == model.result
+    assert model.result["updates"] == 20
 
 
 @pytest.mark.parametrize("tensor", ["reference.v", "reference.means", "network.output"])
