@@ -12,7 +12,7 @@ demo: env
 test: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # The laws alone, on ten times the examples, other ones every time; what it finds it finds again (.hypothesis/) first.
 fuzz: env

@@ -614,13 +614,12 @@ def test_what_is_wrong_for_all_cells_is_an_error(bench, monkeypatch, tiny):
 
 def test_side_by_side_the_same_files(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as here: sums in another order would have other last digits
-    cells = [Cell("sbm-c16", "control-spectral", seed) for seed in (0, 1)]
-    cells.append(Cell("sbm-c16", "grcd", 0, 2))
+    cells = [Cell("sbm-c16", "control-spectral", 1), Cell("sbm-c16", "grcd", 0, 2)]
     one, two = Bench(tmp_path / "one"), Bench(tmp_path / "two")
-    assert one.run(cells) == (3, 0)
-    assert two.run(cells, jobs=2) == (3, 0)
+    assert one.run(cells) == (2, 0)
+    assert two.run(cells, jobs=2) == (2, 0)
     assert one.scores(cells) == two.scores(cells)
-    trained = [side.read(cells[2])["training"] for side in (one, two)]
+    trained = [side.read(cells[1])["training"] for side in (one, two)]
     assert trained[0] | {"seconds": 0} == trained[1] | {"seconds": 0}
 
 
