@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import examples
+from laws import close, examples
 from scipy.spatial.distance import cdist
 from test_gaps_training import holes
 
@@ -193,7 +193,7 @@ def test_candidates_are_compared_on_the_same_noise_with_all_validation_signals(t
     assert len(seen) == plan.count() == 14
     assert all(torch.equal(real, z) for _, real in seen)
     for k, (choice, nfe) in enumerate(((Choice(), 1), (Choice(0.5), 1), (Choice(0.25), 1), (Choice(), 2))):
-        torch.testing.assert_close(seen[k][0], generated(model, choice, nfe), rtol=1e-5, atol=1e-5)
+        close(seen[k][0], generated(model, choice, nfe), 1e-5)
     # Samples of the same seed are others: what a plan was chosen on is not what it is judged by.
     sampled = model.normalizer.apply(bare(model).sample(1000, nfe=1, seed=3))
     assert not np.isclose(sampled, seen[0][0].numpy()).all(axis=1).any()
