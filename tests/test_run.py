@@ -18,12 +18,12 @@ import grcd
 from grcd import model, run, training
 from grcd.evaluation import metrics
 
-# What a machine does that is switched off in the middle. Slowed down, so that it cannot finish before.
+# What a machine does that is switched off in the middle. It waits there, after its second validation.
 TRAIN_SLOWLY = """
 import sys, time, conftest, grcd
 from grcd.training import Update
-fast = Update.__call__
-Update.__call__ = lambda *given: (time.sleep(0.03), fast(*given))[1]
+fast, left = Update.__call__, [*46 * [0], *14 * [600]]
+Update.__call__ = lambda *given: (time.sleep(left.pop(0)), fast(*given))[1]
 graph = conftest.six_nodes()
 train, val = (conftest.signals(graph, n, seed) for n, seed in ((60, 0), (30, 1)))
 grcd.GRCD(graph, seed=3, device="cpu", **conftest.SETTINGS | {"lr": 0.3}).fit(train, val, run=sys.argv[1])
