@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-MAIN = [sys.executable, "-c", "from grcd.cli import main; main()"]
+MAIN = [sys.executable, "-m", "grcd"]
 
 
 def run(*args, cwd=None, **settings):

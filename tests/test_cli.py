@@ -87,7 +87,7 @@ def test_a_finished_run_says_so_and_is_left_alone(folder, here):
 # It waits in the middle, after its second validation: else it might end before the interrupt comes.
 WAITING = """
 import time
-from grcd.cli import main
+from grcd.__main__ import main
 from grcd.training import Update
 fast, left = Update.__call__, [*46 * [0], *99 * [600]]
 Update.__call__ = lambda *given: (time.sleep(left.pop(0)), fast(*given))[1]

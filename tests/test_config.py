@@ -84,14 +84,22 @@ def test_what_is_no_finite_number_is_refused(value):
 @pytest.mark.parametrize("value", [0, -1])
 def test_what_has_to_be_positive_is(value):
     for key in sorted({*WHOLE, *REAL} - {"seed", "weight_decay"}):
-        refused(key, value, f"got {key} = {value}.*\nexpected a value above zero\nto fix: .*{key}")
+        refused(key, value, f"got {key} = {value}.*\nexpected a value above zero: from .*\nto fix: .*{key}")
+
+
+@pytest.mark.parametrize(
+    "setting", ["blocks=2147483648", "width=1000000000", "sigma=1e308", "kappa=1e-300", "batch=100000000000", "lr=1e9"]
+)
+def test_absurd_numbers_are_refused(setting):
+    key, value = setting.split("=")
+    refused(key, value, f"got {key} = .*\nexpected a value above zero: from .* to ")
 
 
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
         ({"seed": -1}, "a whole number from 0"),
-        ({"weight_decay": -1e-9}, "zero or more"),
+        ({"weight_decay": -1e-9}, "from 0 to 1,000"),
         ({"t_min": 1.0}, "t_min < t_max"),
         ({"t_min": 0.5, "t_max": 0.4}, "t_min < t_max"),
         ({"ema": 1.0}, "ema below 1"),

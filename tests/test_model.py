@@ -1,7 +1,6 @@
 """What users touch: samples in the units of the data, the same from a saved model, and inputs that cannot work."""
 
 import copy
-import json
 import random
 import re
 import shutil
@@ -14,8 +13,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import Zeros
+from folders import edit, edit_tensors, unsealed
 from laws import close
-from safetensors.torch import load_file, save_file
 
 import grcd
 from grcd import mixture, sampling, saving, training
@@ -419,18 +418,6 @@ def test_saving_over_another_model_needs_force(brief, copied):
     assert np.array_equal(grcd.load(copied).sample(4), other.sample(4))
 
 
-def edit(folder, change):
-    manifest = json.loads((folder / "run.json").read_text())
-    change(manifest)
-    (folder / "run.json").write_text(json.dumps(manifest))
-
-
-def edit_tensors(folder, change):
-    tensors = load_file(folder / "model.safetensors")
-    change(tensors)
-    save_file(tensors, folder / "model.safetensors")
-
-
 def cut(path, share):
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
 
@@ -453,18 +440,19 @@ def shorten(tensors, name):
         (lambda f: (f / "run.json").write_bytes(b"\xff\xfe"), "damaged"),
         (lambda f: (f / "run.json").write_text("[]"), "damaged"),
         (lambda f: edit(f, lambda m: m.pop("config")), "damaged"),
-        (lambda f: edit(f, lambda m: m.pop("node_ids")), "do not fit together"),
-        (lambda f: edit(f, lambda m: m.pop("result")), "do not fit together"),
+        (lambda f: edit(f, lambda m: m.pop("node_ids")), "it lacks node_ids"),
+        (lambda f: edit(f, lambda m: m.pop("result")), "it lacks result"),
         (lambda f: edit(f, lambda m: m["config"].update(width=16)), "do not fit together"),
         (lambda f: edit(f, lambda m: m.update(node_ids=["a"])), "do not fit together"),
         (lambda f: edit(f, lambda m: m.update(status="training")), "has not finished"),
-        (lambda f: edit(f, lambda m: m.update(format=2)), r"format 2.*\n.*format 1 or older\n.*update grcd"),
+        (lambda f: unsealed(f, format=3), r"format 3.*\n.*format 2 or older\n.*update grcd"),
         *[
             (lambda f, name=name: edit_tensors(f, lambda t: t.pop(name)), "do not fit together")
             for name in ("reference.v", "graph.data", "graph.indptr", "network.input.weight", "network.blocks.2.h")
         ],
-        (lambda f: (f / "run.json").write_text('{"format": 2}'), "update grcd"),
-        (lambda f: edit(f, lambda m: m.update(format="x")), "damaged"),
+        (lambda f: (f / "run.json").write_text('{"format": 3}'), "update grcd"),
+        (lambda f: unsealed(f, format="x"), "format is 'x'"),
+        (lambda f: unsealed(f, format=2), "it lacks its sha256"),
         (lambda f: edit(f, lambda m: m["config"].update(x=1)), "setting 'x'"),
         (lambda f: edit(f, lambda m: m["config"].update(method="x")), "method 'x'"),
         (lambda f: edit_tensors(f, lambda t: shorten(t, "reference.v")), "fit together"),

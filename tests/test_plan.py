@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from folders import edit, record
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import close, examples
@@ -85,11 +86,8 @@ def test_a_gain_below_one_per_cent_is_chance(gain, taken):
 @pytest.mark.parametrize("spoilt", ["x", [], None, {"1": None}, {"1": {"speed": 3}}, {"one": {}}])
 def test_what_is_no_plan_is_refused_with_its_run(planned, tmp_path, spoilt):
     planned.save(tmp_path / "run")
-    path = tmp_path / "run" / "run.json"
-    manifest = json.loads(path.read_text())
-    manifest["result"]["plan"] = spoilt
-    path.write_text(json.dumps(manifest))
-    with pytest.raises(grcd.InputError, match="do not fit together"):
+    edit(tmp_path / "run", lambda told: told["result"].update(plan=spoilt))
+    with pytest.raises(grcd.InputError, match="do not fit together" if isinstance(spoilt, dict) else "result.plan is"):
         grcd.load(tmp_path / "run")
 
 
@@ -321,43 +319,33 @@ def test_where_the_residual_is_zero_every_choice_gives_the_same_draws_of_a_gauss
 # -- kept with the model -----------------------------------------------------------------------------------------------
 
 
-def manifest(folder):
-    return json.loads((folder / "run.json").read_text())
-
-
 @pytest.fixture
 def folder(planned, tmp_path):
     planned.save(tmp_path / "run")
     return tmp_path / "run"
 
 
-def edited(folder, change):
-    told = manifest(folder)
-    change(told["result"])
-    (folder / "run.json").write_text(json.dumps(told))
-
-
 def test_a_plan_is_saved_and_loaded_with_its_model(planned, folder):
     loaded = grcd.load(folder, device="cpu")
     assert loaded.plan == planned.plan
     assert loaded.result == planned.result
-    assert manifest(folder)["result"]["plan"] == plan.to_dict(planned.plan) == planned.result["plan"]
+    assert record(folder)["result"]["plan"] == plan.to_dict(planned.plan) == planned.result["plan"]
     for nfe in (1, 2, 3, 8):
         assert np.array_equal(loaded.sample(6, nfe=nfe, seed=9), planned.sample(6, nfe=nfe, seed=9))
 
 
 def test_the_file_decides_how_a_loaded_model_samples(planned, folder):
-    edited(folder, lambda result: result.update(plan=plan.to_dict(PLAN)))
+    edit(folder, lambda told: told["result"].update(plan=plan.to_dict(PLAN)))
     loaded = grcd.load(folder, device="cpu")
     assert loaded.plan == PLAN
     assert np.array_equal(loaded.sample(6, nfe=2), bare(planned, PLAN).sample(6, nfe=2))
-    edited(folder, lambda result: result.pop("plan"))  # a run from before there were plans
+    edit(folder, lambda told: told["result"].pop("plan"))  # a run from before there were plans
     assert np.array_equal(grcd.load(folder, device="cpu").sample(6, nfe=2), bare(planned).sample(6, nfe=2))
 
 
 @pytest.mark.parametrize("wrong", [{"four": asdict(Choice())}, {"4": {"begin": 0.5}}, {"4": 0.5}])
 def test_a_plan_that_is_none_is_refused(folder, wrong):
-    edited(folder, lambda result: result.update(plan=wrong))
+    edit(folder, lambda told: told["result"].update(plan=wrong))
     with pytest.raises(grcd.InputError, match="do not fit together"):
         grcd.load(folder)
 
@@ -392,10 +380,10 @@ def test_a_run_that_was_interrupted_ends_with_the_same_plan(trained, planned, tm
             patch.setattr(metrics, "energy", interrupted)
         with pytest.raises(KeyboardInterrupt):
             trained(run=tmp_path / "run")
-    assert manifest(tmp_path / "run")["status"] == "training"
+    assert record(tmp_path / "run")["status"] == "training"
     found = trained(run=tmp_path / "run")
     assert found.plan == planned.plan
-    assert manifest(tmp_path / "run")["result"] | {"seconds": 0} == planned.result | {"seconds": 0}
+    assert record(tmp_path / "run")["result"] | {"seconds": 0} == planned.result | {"seconds": 0}
     assert np.array_equal(found.sample(5, nfe=2), planned.sample(5, nfe=2))
 
 

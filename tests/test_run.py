@@ -1,21 +1,30 @@
 """Run folders: interrupted anywhere and gone on with to the bit; refused where they are not what they should be."""
 
+import copy
 import errno
 import json
+import math
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import warnings
+from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from folders import edit, edit_tensors, record, unsealed
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 import grcd
-from grcd import model, run, training
+from grcd import lock, model, run, seal, training
+from grcd.errors import InputWarning
 from grcd.evaluation import metrics
 
 # What a machine does that is switched off in the middle. It waits there, after its second validation.
@@ -91,9 +100,10 @@ def lines(folder):
 
 
 def manifest(folder):
+    """Without what may differ: seconds, and the seals of what holds them."""
     found = json.loads((folder / "run.json").read_text())
     found.get("result", {}).pop("seconds", None)
-    return found
+    return {key: value for key, value in found.items() if key not in ("sha256", "log")}
 
 
 def assert_same_run(folder, whole):
@@ -101,10 +111,6 @@ def assert_same_run(folder, whole):
     assert lines(folder) == lines(whole)
     assert manifest(folder) == manifest(whole)
     assert sorted(p.name for p in folder.iterdir()) == ["metrics.jsonl", "model.safetensors", "run.json"]
-
-
-def edited(folder, **changes):
-    (folder / "run.json").write_text(json.dumps({**json.loads((folder / "run.json").read_text()), **changes}))
 
 
 # -- interrupted and resumed ---------------------------------------------------------------------------------------
@@ -121,7 +127,7 @@ def edited(folder, **changes):
         pytest.param(run.Run, "log", 3, True, id="after the last validation"),
         pytest.param(metrics, "energy", 8, False, id="while the plan is chosen"),
         pytest.param(run, "save_file", 4, False, id="before the model is written"),
-        pytest.param(run, "write_json", 2, False, id="between the model and the word that it is there"),
+        pytest.param(run.manifest, "write_json", 2, False, id="between the model and the word that it is there"),
     ],
 )
 def test_an_interrupted_run_ends_as_if_it_had_not_been(fit, whole, tmp_path, monkeypatch, owner, name, number, after):
@@ -169,26 +175,34 @@ def test_a_process_that_is_killed_leaves_a_run_that_ends_as_if_it_had_not_been(f
     assert_same_run(folder, whole)
 
 
-@pytest.mark.parametrize(
-    "tail",
-    [
-        '{"update": 60, "train": 0.0, "val": 0.0, "seconds": 9.9}\n',
-        '{"update": 60, "tra',
-        '{"update": 60, "train": 0.0, "val": 0.0}\n{"upd',
-    ],
-)
-def test_the_log_is_cut_back_to_the_checkpoint(fit, half, whole, tail):
+def test_the_log_is_cut_back_to_the_checkpoint(fit, half, whole):
     with (half / "metrics.jsonl").open("a") as log:
-        log.write(tail)
+        log.write('{"update": 60, "train": 0.0, "val": 0.0, "seconds": 9.9}\n')  # killed before its checkpoint
     fit(half)
     assert lines(half) == lines(whole)
 
 
-def test_a_checkpoint_without_a_log_is_enough_to_go_on(fit, half, whole):
-    (half / "metrics.jsonl").unlink()
-    fit(half)
-    assert (half / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
-    assert [line["update"] for line in lines(half)] == [60]
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda log: log + b'{"update": 60, "tra',
+        lambda log: log + b'{"update": 60, "train": 0.0, "val": 0.0}\n{"upd',
+        lambda log: log + b"\xff\xfe\n",
+        lambda log: log + b"3\n",
+        lambda log: log + b'{"update": "x", "train": 0.0, "val": 0.0}\n',
+        lambda log: log + b"[" * 200_000,
+        lambda log: log.replace(b'"val": 0', b'"val": 9', 1),
+        lambda log: log[:-5],
+        lambda log: b"",
+    ],
+)
+def test_a_damaged_log_is_written_again_from_the_checkpoint_with_a_note(fit, half, whole, damage):
+    path = half / "metrics.jsonl"
+    assert path.read_bytes() != damage(path.read_bytes())
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.warns(InputWarning, match=r"metrics\.jsonl had been damaged"):
+        fit(half)
+    assert_same_run(half, whole)
 
 
 @pytest.mark.parametrize("kept", [0, 100, -1])
@@ -199,12 +213,48 @@ def test_a_truncated_checkpoint_is_refused_by_name(fit, half, kept):
         fit(half)
 
 
-def test_a_checkpoint_of_another_network_is_refused_by_name(fit, half):
-    tensors = load_file(half / "checkpoint.safetensors")
-    tensors.pop("ema.output")
-    save_file(tensors, half / "checkpoint.safetensors")
-    with pytest.raises(grcd.InputError, match=r"checkpoint\.safetensors.*other tensors"):
+def spoil_checkpoint(folder, change):
+    """Alter tensors and state of a checkpoint and seal it again."""
+    path = folder / "checkpoint.safetensors"
+    tensors, about = run.read_checkpoint(path)
+    change(tensors, about)
+    text = json.dumps(about | {"tensors": seal.of_tensors(tensors)})
+    save_file(tensors, path, {"state": text, "sha256": seal.of_bytes(text.encode())})
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda t, about: t.pop("ema.output"), "other tensors than expected"),
+        (lambda t, about: t.update({"ema.input": torch.ones(1)}), "ema.input has another shape"),
+        (lambda t, about: t.update({"ema.input": t["ema.input"].double()}), "ema.input has another shape or type"),
+        (lambda t, about: t["ema.input"].fill_(torch.nan), "ema.input is not finite"),
+        (lambda t, about: about.update(update=10**9), "update 1000000000 of 60"),
+        (lambda t, about: about.update(update=40.0), "update 40.0 of 60"),
+        (lambda t, about: about.update(seconds=-1), "after -1 seconds"),
+        (lambda t, about: about.update(plateau=None), "the state of no stopping rule"),
+        (lambda t, about: about["plateau"].update(stale=None), "stale is None"),
+        (lambda t, about: about["plateau"].update(patience=1), "another stopping rule: patience is 1, not 8"),
+        (lambda t, about: about.update(log=[3]), "lines that are no validations"),
+        (lambda t, about: about.pop("update"), "'update'"),
+    ],
+)
+def test_a_checkpoint_that_does_not_fit_is_refused_by_name(fit, half, change, why):
+    spoil_checkpoint(half, change)
+    with pytest.raises(grcd.InputError, match=rf"(?s)checkpoint\.safetensors.*{re.escape(why)}"):
         fit(half)
+
+
+def test_a_checkpoint_of_another_run_is_not_gone_on_with(fit, half, whole, tmp_path, monkeypatch):
+    raise_at_call(monkeypatch, training.Update, "__call__", 30)
+    with pytest.raises(KeyboardInterrupt):
+        fit(tmp_path / "other", seed=4)
+    monkeypatch.undo()
+    shutil.copy(tmp_path / "other" / "checkpoint.safetensors", half)
+    with pytest.warns(InputWarning) as notes:
+        fit(half)
+    assert "is of another run" in str(notes[0].message)
+    assert_same_run(half, whole)
 
 
 # -- finished ------------------------------------------------------------------------------------------------------
@@ -220,13 +270,10 @@ def test_a_finished_run_is_read_and_not_trained_again(fit, whole, without_folder
 
 
 def test_a_run_from_before_a_setting_existed_goes_on_with_its_default(fit, half, whole):
-    config = manifest(half)["config"]
-    del config["weight_decay"]
-    edited(half, config=config)
+    edit(half, lambda told: told["config"].pop("weight_decay"))
     fit(half)
     assert json.loads((half / "metrics.jsonl").read_text().splitlines()[-1])["update"] == lines(whole)[-1]["update"]
-    del config["seed"]  # 3 here, 0 by default
-    edited(half, config=config)
+    edit(half, lambda told: told["config"].pop("seed"))  # 3 here, 0 by default
     with pytest.raises(grcd.InputError, match="seed is 0 there and 3 here"):
         fit(half)
 
@@ -318,6 +365,174 @@ def test_a_finished_run_that_lacks_a_tensor_is_refused_by_fit(fit, copied, tenso
     save_file(tensors, copied / "model.safetensors")
     with pytest.raises(grcd.InputError, match="copied"):
         fit(copied)
+
+
+# -- sealed ------------------------------------------------------------------------------------------------------------
+
+
+def flipped(path, place):
+    data = bytearray(path.read_bytes())
+    data[int(place * len(data))] ^= 4
+    path.write_bytes(data)
+
+
+def refusal(folder, expected):
+    """What is said of a folder that is not as it was; None if it gives what is expected."""
+    try:
+        run.read_log(folder)
+        assert np.array_equal(grcd.load(folder).sample(2, nfe=1), expected)
+    except grcd.InputError as error:
+        return str(error)
+
+
+def test_a_flipped_bit_anywhere_in_a_finished_run_is_refused_by_name_or_changes_nothing(copied, whole):
+    saved = {name: (whole / name).read_bytes() for name in ("model.safetensors", "run.json", "metrics.jsonl")}
+    expected = grcd.load(whole).sample(2, nfe=1)
+    for name, data in saved.items():
+        for place in np.linspace(0, 0.9999, 40):
+            flipped(copied / name, place)
+            message = refusal(copied, expected)
+            if message is None:
+                assert manifest(copied) == manifest(whole)  # white space
+            else:
+                assert name in message or "update grcd" in message
+            (copied / name).write_bytes(data)
+
+
+def test_a_flipped_bit_anywhere_in_a_checkpoint_is_refused_by_name(fit, half):
+    path = half / "checkpoint.safetensors"
+    data = path.read_bytes()
+    for place in np.linspace(0, 0.9999, 40):
+        flipped(path, place)
+        with pytest.raises(grcd.InputError, match=r"checkpoint\.safetensors"):
+            run.read_checkpoint(path)
+        path.write_bytes(data)
+
+
+def test_tensors_of_another_run_are_refused_by_name(fit, copied, tmp_path):
+    fit(tmp_path / "other", seed=4)
+    shutil.copy(tmp_path / "other" / "model.safetensors", copied)
+    with pytest.raises(grcd.InputError, match=r"model\.safetensors.*is not what was written"):
+        grcd.load(copied)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_refused_even_if_sealed(copied, value):
+    edit_tensors(copied, lambda t: t["network.input"].view(-1)[:1].fill_(value))
+    with pytest.raises(grcd.InputError, match=r"model\.safetensors.*network.input is not finite"):
+        grcd.load(copied)
+
+
+def test_a_run_of_format_1_is_read_with_a_note(copied, whole):
+    unsealed(copied)
+    with pytest.warns(InputWarning, match="without checksums"):
+        old = grcd.load(copied)
+    assert np.array_equal(old.sample(3), grcd.load(whole).sample(3))
+
+
+def test_a_run_of_format_1_goes_on_and_is_sealed_in_the_end(fit, half, whole):
+    path = half / "checkpoint.safetensors"
+    tensors, about = run.read_checkpoint(path)
+    save_file(tensors, path, {"state": json.dumps({key: about[key] for key in ("update", "seconds", "plateau")})})
+    unsealed(half)
+    with pytest.warns(InputWarning, match="without checksums"):
+        fit(half)
+    assert_same_run(half, whole)
+
+
+VALUES = [None, "x", True, -1.5, [], {}, [None], 10**400, math.inf]
+
+
+@pytest.mark.filterwarnings("ignore:.*without checksums")
+def test_wrong_types_anywhere_in_a_manifest_without_seals_are_errors_in_three_parts(copied):
+    """What is not read may hold anything; then nothing changes."""
+    told = record(copied)
+    entries = [(key,) for key in told] + [
+        (key, inner) for key, entry in told.items() if isinstance(entry, dict) for inner in entry
+    ]
+    for entry in entries:
+        for value in VALUES:
+            changed = copy.deepcopy(told)
+            place = changed if len(entry) == 1 else changed[entry[0]]
+            place[entry[-1]] = value
+            for key in ("sha256", "tensors", "log"):
+                changed.pop(key, None)
+            (copied / "run.json").write_text(json.dumps(changed | ({"format": 1} if entry != ("format",) else {})))
+            with suppress(grcd.InputError):
+                grcd.load(copied).sample(1, nfe=1)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 200_000, '{"a":' * 200_000, '{"format": Infinity}', '{"format": 1e999}', "", "null"]
+)
+def test_a_manifest_that_is_no_record_is_refused_by_name(copied, text):
+    (copied / "run.json").write_text(text)
+    with pytest.raises(grcd.InputError, match=r"run\.json, which is damaged"):
+        grcd.load(copied)
+
+
+# -- one process at a time ---------------------------------------------------------------------------------------------
+
+
+def test_a_second_process_in_a_run_folder_is_told_who_holds_it(fit, half, whole):
+    with run.Run(half, record(half)):
+        before = (half / "metrics.jsonl").read_bytes()
+        for force in (False, True):
+            with pytest.raises(grcd.InputError, match=rf"another process is at work \(process {os.getpid()} on "):
+                fit(half, force=force)
+        assert (half / "metrics.jsonl").read_bytes() == before
+    fit(half)
+    assert_same_run(half, whole)
+
+
+def test_a_lock_dies_with_its_process(tmp_path):
+    code = """
+import sys, time
+from pathlib import Path
+from grcd.lock import Lock
+lock = Lock(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(60)
+"""
+    holder = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(grcd.InputError, match=f"process {holder.pid} on "):
+            lock.Lock(tmp_path)
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+    lock.Lock(tmp_path).release()
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- killed while it replaces a run ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ["copied", "half"])
+@pytest.mark.parametrize("number", range(1, 5))
+def test_a_force_that_is_killed_leaves_a_folder_that_can_be_used_again(
+    fit, request, tmp_path, monkeypatch, state, number
+):
+    folder = request.getfixturevalue(state)
+    raise_at_call(monkeypatch, Path, "unlink", number, KeyboardInterrupt)
+    with suppress(KeyboardInterrupt):
+        fit(folder, force=True, seed=4, max_updates=20)
+    monkeypatch.undo()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # of a checkpoint that is another run's
+        fit(folder, seed=4, max_updates=20)
+    fit(tmp_path / "anew", seed=4, max_updates=20)
+    assert_same_run(folder, tmp_path / "anew")
+
+
+def test_what_a_run_without_its_manifest_left_is_replaced_on_request_only(fit, copied, whole):
+    (copied / "run.json").unlink()
+    with pytest.raises(grcd.InputError, match=r"(?s)lacks its run\.json.*--force"):
+        fit(copied)
+    fit(copied, force=True)
+    assert_same_run(copied, whole)
 
 
 # -- a full disk ---------------------------------------------------------------------------------------------------

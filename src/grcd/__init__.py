@@ -11,7 +11,6 @@ model.save("run/")
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import os
 from typing import TYPE_CHECKING
 
@@ -43,9 +42,11 @@ __all__ = ["GRCD", "Config", "Dataset", "Graph", "InputError", "evaluate", "load
 
 def __getattr__(name: str):
     if name == "__version__":
+        from importlib import metadata  # not before: the command must soon be watching for interrupts
+
         try:
-            return importlib.metadata.version("grcd")
-        except importlib.metadata.PackageNotFoundError:
+            return metadata.version("grcd")
+        except metadata.PackageNotFoundError:
             return "unknown"
     if name in _HOME:
         return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)

@@ -73,6 +73,11 @@ class DenoiserGNN(nn.Module):
         self.blocks = nn.ModuleList(Block(width, taps) for _ in range(blocks))
         self.output = nn.Linear(width, 1)
 
+    @staticmethod
+    def size(nodes: int, width: int, blocks: int, taps: int, time_dim: int) -> int:
+        """How many numbers it learns."""
+        return (2 + time_dim) * width + blocks * (taps + 1 + width + 3) * width + width + 1
+
     def embed(self, t: Tensor) -> Tensor:
         return embedded(t, self.frequencies)
 

@@ -6,11 +6,23 @@ import math
 from dataclasses import asdict, dataclass, fields
 
 from . import methods
-from .errors import InputError, unknown
+from .errors import InputError, unknown, whole_number
 from .networks import NETWORKS
 from .stopping import RULES
+from .streams import SEED_MOST
 
 MARGINALS = ("z-score", "quantile")
+LARGEST = {  # far beyond what anybody trains with; what is larger is a slip
+    "width": 1 << 16,
+    "blocks": 1000,
+    "taps": 1000,
+    "time_dim": 1 << 16,
+    "batch": 1 << 24,
+    "tolerance": 1.0,
+    "lr": 1e3,
+    "weight_decay": 1e3,
+}
+LARGEST_NUMBER, LARGEST_COUNT, SMALLEST = 1e6, 10**12, 1e-12
 
 
 @dataclass(frozen=True)
@@ -70,18 +82,25 @@ class Config:
         for key, value in asdict(self).items():
             if isinstance(value, str) or key in ("seed", "weight_decay"):
                 continue
-            if not value > 0:
-                raise InputError(f"{key} = {value}", "a value above zero", f"leave {key} at its default or raise it")
+            most = LARGEST.get(key, LARGEST_COUNT if isinstance(value, int) else LARGEST_NUMBER)
+            least = 1 if isinstance(value, int) else SMALLEST
+            if not least <= value <= most:
+                do = f"leave {key} at its default, or choose one in that range"
+                raise InputError(f"{key} = {value!r:.40}", f"a value above zero: from {least:g} to {most:g}", do)
         if not self.t_min < self.t_max:
             raise InputError(f"t_min = {self.t_min}, t_max = {self.t_max}", "t_min < t_max", "swap or spread them")
-        if not 0 <= self.seed < 2**63:
-            raise InputError(f"seed = {self.seed}", "a whole number from 0 to 2^63 - 1", "choose another seed")
-        if self.weight_decay < 0:
-            raise InputError(f"weight_decay = {self.weight_decay}", "zero or more", "raise weight_decay")
+        whole_number("seed", self.seed, 0, SEED_MOST)
+        if not 0 <= self.weight_decay <= LARGEST["weight_decay"]:
+            raise InputError(f"weight_decay = {self.weight_decay:g}", "from 0 to 1,000", "leave it at its default")
         if not self.ema < 1 or self.time_dim % 2:
             raise InputError(
                 f"ema = {self.ema}, time_dim = {self.time_dim}", "ema below 1 and an even time_dim", "adjust them"
             )
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """A network's: width, blocks, taps and the dimension of times."""
+        return self.width, self.blocks, self.taps, self.time_dim
 
     @property
     def bounds(self) -> tuple[float, float] | None:

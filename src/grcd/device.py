@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from functools import partial
 
 import torch
 
+from . import memory
 from .errors import InputError
 
 
@@ -32,12 +32,9 @@ def find(name: str = "auto") -> torch.device:
     return device
 
 
-def memory() -> float:
-    """Bytes of memory that the machine has; infinite where it does not say."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return math.inf
+def room(device: torch.device) -> float:
+    """Bytes of memory that a device has."""
+    return torch.cuda.mem_get_info(device)[1] if device.type == "cuda" else memory.total()
 
 
 @contextmanager

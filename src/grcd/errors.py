@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from numbers import Integral
 
 
 class InputError(ValueError):
@@ -29,6 +30,15 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     near = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.6)
     do = f"did you mean {folded[near[0]]!r}?" if near else f"choose a known {kind}"
     return InputError(f"{kind} {name!r}", f"one of {', '.join(known)}", do)
+
+
+def whole_number(name: str, value: object, least: int = 1, most: int = 10**12) -> int:
+    """The value as an int, if it is one in this range; 3.0, True and "3" are none."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= value <= most:
+        raise InputError(
+            f"{name} = {value!r:.60}", f"a whole number from {least:,} to {most:,}", f"give {name} in that range"
+        )
+    return int(value)
 
 
 def some(names: Iterable[object], limit: int = 5) -> str:

@@ -1,10 +1,16 @@
-"""Files written whole or not at all: into a temporary neighbour first, then moved over the target in one step."""
+"""Files written whole or not at all: into a temporary neighbour first, then moved over the target in one step.
+
+A temporary file is named after its process and machine. What a killed process left is removed by the next one that
+writes into the same folder.
+"""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
+import platform
 import re
 import tempfile
 from collections.abc import Iterator
@@ -19,24 +25,59 @@ from .errors import InputError
 def whole(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path to write to; on success it becomes ``path``, on failure nothing is left of it."""
     path = Path(path)
-    folder = make_folder(path.parent)
+    with scratch(path.parent, path.name) as temporary:
+        try:
+            yield temporary
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            temporary.chmod(0o666 & ~_umask())  # mkstemp's 0600 would keep colleagues out
+            temporary.replace(path)
+        except OSError as error:
+            raise refused(path, error) from error
+
+
+@contextmanager
+def scratch(folder: str | Path, name: str) -> Iterator[Path]:
+    """Yield an empty temporary file in a folder, gone in the end; ``name`` is part of its name."""
+    folder = make_folder(folder)
+    _remove_leftovers(folder)
+    prefix = f".{name}.{os.getpid()}-{_machine()}-"
     try:
-        handle, name = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.", suffix=path.suffix)
+        handle, found = tempfile.mkstemp(dir=folder, prefix=prefix, suffix=Path(name).suffix)
     except OSError as error:  # a name that is too long
-        raise refused(path, error) from error
+        raise refused(folder / name, error) from error
     os.close(handle)
-    temporary = Path(name)
     try:
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())  # mkstemp's 0600 would keep colleagues out
-        temporary.replace(path)
-    except OSError as error:
-        raise refused(path, error) from error
+        yield Path(found)
     finally:
         with suppress(FileNotFoundError):
-            temporary.unlink()
+            os.unlink(found)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Temporary files of processes of this machine that are no longer there."""
+    for entry in os.scandir(folder):
+        left = re.fullmatch(rf"\..+\.(\d+)-{_machine()}-\w+(\.\w+)?", entry.name, re.ASCII | re.DOTALL)
+        if left and not _is_alive(int(left[1])):
+            with suppress(OSError):
+                os.unlink(entry.path)
+
+
+def _is_alive(process: int) -> bool:
+    if os.name == "nt":  # pragma: no cover (there a signal 0 would end it)
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
+
+
+def _machine() -> str:
+    """A short name of this machine: processes of another one cannot be looked up here."""
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 
 
 @contextmanager

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from . import device as devices
-from . import observations, plan, solvers
+from . import memory, observations, plan, solvers
 from .errors import InputError, InputWarning, unknown
 from .normalizer import BLOCK, Normalizer, warn_of_units
 from .observations import Observations
@@ -146,13 +146,9 @@ def _warn(model: GRCD, x: np.ndarray) -> None:
 
 def refuse_heavy(n: int, nodes: int) -> None:
     """All draws of a signal are in memory at once."""
-    size = COPIES * 8 * n * nodes
-    if size > devices.memory():
-        raise InputError(
-            f"n = {n:,} draws on {nodes} nodes, which take {size / 1e9:,.0f} GB for a single signal",
-            f"what fits into memory, {devices.memory() / 1e9:,.0f} GB",
-            "take fewer: a hundred are enough for a median, a thousand for most quantiles",
-        )
+    what = f"n = {n:,} draws of a single signal on {nodes} nodes"
+    do = "take fewer: a hundred are enough for a median, a thousand for most quantiles"
+    memory.refuse_over(COPIES * 8 * n * nodes, what, do)
 
 
 def _filler(model: GRCD, n: int, nfe: int, seed: int, kind: str, solver: str | None) -> Callable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -11,11 +12,24 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from . import augmentation, imputation, likelihood, methods, mixture, plan, process, sampling, saving, score, solvers
+from . import (
+    augmentation,
+    imputation,
+    likelihood,
+    memory,
+    methods,
+    mixture,
+    plan,
+    process,
+    sampling,
+    saving,
+    score,
+    solvers,
+)
 from . import device as devices
 from .config import Config
 from .data.splits import evenly
-from .errors import InputError
+from .errors import InputError, whole_number
 from .graph import Graph
 from .mixture import Mixture
 from .networks import NETWORKS
@@ -25,8 +39,9 @@ from .quantiles import Quantiles
 from .reference import Gaussian, ledoit_wolf, spectral
 from .run import Run, read
 from .streams import Stream
-from .training import VALIDATION_MOST, timed, train
+from .training import VALIDATION_MOST, footprint, timed, train
 
+COPIES = 3  # of generated signals that are in memory at once
 BATCH_ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 25}  # activations (signals x nodes x width) sampled at a time
 Reference = Gaussian | Mixture
 
@@ -68,6 +83,7 @@ class GRCD:
         validates. With ``run`` the training lives in that folder: it can be interrupted anywhere, and the same call
         goes on where it was; ``name`` and ``about`` (``Dataset.facts``) say there where the signals came from.
         """
+        self._refuse_too_large(training=True)
         x_train, x_val = self._checked(train, val)
         self._refuse_outside(x_train)
         moments = Normalizer.fit(x_train, self.graph)
@@ -75,20 +91,24 @@ class GRCD:
         used, missing = _observed(x_train, "training signals")
         facts = saving.described(self, x_train, x_val, moments, name)
         facts["data"] |= {"missing": missing, "dropped": len(x_train) - len(used), "made": about or {}}
-        folder = None if run is None else Run(run, facts, force)
-        if folder is not None and folder.finished:
-            return self._restored(folder.path, *read(folder.path))
-        validating, _ = _observed(x_val, "validation signals")
-        validating = validating[evenly(len(validating), VALIDATION_MOST)]
-        z_train, z_val = normalizer.apply(x_train, used), normalizer.apply(x_val, validating)
-        gaussian = self._spectral(z_train)
-        reference = self._reference(gaussian, z_train, z_val)
-        outcome = self._trained(reference, gaussian, (z_train, z_val), folder)
+        with nullcontext() if run is None else Run(run, facts, force) as folder:
+            if folder is not None and folder.finished:
+                return self._restored(folder.path, *read(folder.path))
+            validating, _ = _observed(x_val, "validation signals")
+            validating = validating[evenly(len(validating), VALIDATION_MOST)]
+            z = normalizer.apply(x_train, used), normalizer.apply(x_val, validating)
+            return self._fitted(z, normalizer, facts, folder)
+
+    def _fitted(self, z: Sequence[np.ndarray], normalizer, facts: dict, folder: Run | None) -> GRCD:
+        """Reference, network and plan, from z-scored training and validation signals."""
+        gaussian = self._spectral(z[0])
+        reference = self._reference(gaussian, *z)
+        outcome = self._trained(reference, gaussian, z, folder)
         self._memory = sampling.Memory()
         self.normalizer, self.reference, self.facts = normalizer, reference, facts
         self.network, self.result = outcome.network.eval(), outcome.summary
         if self.method.planned:
-            self.plan = self._planned(gaussian, z_val)
+            self.plan = self._planned(gaussian, z[1])
             self.result["plan"] = plan.to_dict(self.plan)
         if folder is not None:
             folder.finish(saving.tensors(self), self.result)
@@ -166,10 +186,19 @@ class GRCD:
         return score.make(self.method.parameterisation, self.process, reference)
 
     def fresh_network(self) -> nn.Module:
-        c = self.config
+        self._refuse_too_large(training=False)
         with torch.random.fork_rng(devices=[]):  # initial weights depend on the seed alone, and nothing on them
-            torch.default_generator.manual_seed(c.seed)
-            return NETWORKS[c.backbone](self.graph.spectrum, c.width, c.blocks, c.taps, c.time_dim).to(self.device)
+            torch.default_generator.manual_seed(self.config.seed)
+            return NETWORKS[self.config.backbone](self.graph.spectrum, *self.config.sizes).to(self.device)
+
+    def _refuse_too_large(self, training: bool) -> None:
+        """Before memory is asked for."""
+        c, nodes = self.config, len(self.graph)
+        numbers = NETWORKS[c.backbone].size(nodes, *c.sizes)
+        needs = footprint(numbers, nodes, c) if training else 4.0 * numbers
+        what = f"a network of width {c.width:,} and {c.blocks:,} blocks on {nodes:,} nodes"
+        what += f", trained with a batch of {c.batch:,}" if training else ""
+        memory.refuse_over(needs, what, "lower width, blocks or batch", devices.room(self.device))
 
     def seconds_per_update(self, train) -> float:
         """How long an update takes here, on signals like these: measured on a few."""
@@ -211,12 +240,13 @@ class GRCD:
         """
         self._refuse_unfitted()
         batch = self.batch() if batch is None else batch
-        _refuse_uncountable(n=n, batch=batch)
+        whole_number("n", n), whole_number("batch", batch)
+        memory.refuse_over(COPIES * 8 * n * len(self.graph), f"n = {n:,} signals on {len(self.graph)} nodes", "lower n")
         choice = self.choice(nfe, solver=solver, rho=rho, grid=grid, start=start)
         choices = (choice.solver, nfe, tuple(self.levels(nfe, choice)))
-        memory = self._memory if self._memory.again(n, batch, precision, choices) else None
+        captured = self._memory if self._memory.again(n, batch, precision, choices) else None
         with bar("sampling", n) as advance:
-            x = sampling.drawn(self, n, "terminal", seed, choices, batch, precision, memory, advance)
+            x = sampling.drawn(self, n, "terminal", seed, choices, batch, precision, captured, advance)
         return self.within(self.normalizer.undo(x.cpu().numpy()))
 
     def within(self, x: np.ndarray) -> np.ndarray:
@@ -247,7 +277,7 @@ class GRCD:
     def fillings(self, x, n, nfe=8, seed=0, posterior="diffusion", solver=None, batch=None) -> Iterator:
         """``impute`` for some signals at a time: their rows, and their draws (n, rows, nodes)."""
         self._refuse_unfitted()
-        _refuse_uncountable(n=n, **({} if batch is None else {"batch": batch}))
+        whole_number("n", n), whole_number("batch", 1 if batch is None else batch)
         imputation.refuse_heavy(n, len(self.graph))
         return imputation.fillings(self, x, n, nfe, seed, posterior, solver, batch)
 
@@ -264,7 +294,7 @@ class GRCD:
     ) -> np.ndarray:  # (n, signals, nodes)
         """Draw signals given sums, averages or other linear readings ``y = H x + noise``, in the signals' units."""
         self._refuse_unfitted()
-        _refuse_uncountable(n=n)
+        whole_number("n", n)
         imputation.refuse_heavy(n, len(self.graph))
         return imputation.inferred(self, y, H, noise, n, nfe, seed, posterior, solver)
 
@@ -273,8 +303,10 @@ class GRCD:
     ) -> np.ndarray:  # (n, signals, nodes)
         """``n`` variations of each signal: at strength 0 the signal itself, at 1 any signal (see ``augmentation``)."""
         self._refuse_unfitted()
-        _refuse_uncountable(n=n)
+        whole_number("n", n)
         x = self._given(signals, "signals to vary")
+        what = f"n = {n:,} variations of {len(x)} signals on {len(self.graph)} nodes"
+        memory.refuse_over(COPIES * 8 * n * x.size, what, "lower n, or vary fewer signals at a time")
         return augmentation.augment(self, x, strength, n, nfe, seed)
 
     def log_prob(
@@ -285,7 +317,7 @@ class GRCD:
         Signals with gaps have a likelihood under the reference only: that of what was observed.
         """
         self._refuse_unfitted()
-        _refuse_uncountable(steps=steps, probes=probes)
+        whole_number("steps", steps), whole_number("probes", probes)
         exact = imputation.known(posterior) == "reference"
         x = self._given(signals, "signals to score", gaps=True)
         gaps = int(np.isnan(x).sum())
@@ -370,9 +402,9 @@ class GRCD:
     def save(self, path: str | Path, force: bool = False) -> None:
         """Write the model as a finished run folder."""
         self._refuse_unfitted()
-        folder = Run(path, self.facts, force)
-        if not folder.finished:
-            folder.finish(saving.tensors(self), self.result)
+        with Run(path, self.facts, force) as folder:
+            if not folder.finished:
+                folder.finish(saving.tensors(self), self.result)
 
     def _restored(self, path: Path, manifest: dict, tensors: dict[str, Tensor]) -> GRCD:
         """Take over what a finished run holds, once it is known to fit together."""
@@ -400,9 +432,3 @@ def _observed(signals: np.ndarray, what: str) -> tuple[np.ndarray, float]:
     if len(rows) == 0:
         raise InputError(f"{what} in which nothing was observed", "some readings", "give other signals, or fill these")
     return rows, float(count.sum() / signals.size)
-
-
-def _refuse_uncountable(**numbers) -> None:
-    for key, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise InputError(f"{key} = {value!r}", "a whole number from 1 up", f"give {key} as 1 or more")

@@ -73,6 +73,12 @@ class NodeNet(nn.Module):
         self.output = nn.Parameter(torch.zeros(nodes, width))
         self.offset = nn.Parameter(torch.zeros(nodes))
 
+    @staticmethod
+    def size(nodes: int, width: int, blocks: int, taps: int, time_dim: int) -> int:
+        """How many numbers it learns."""
+        block = nodes**2 + 2 * nodes * width + 2 * (time_dim + 1) * width + (2 * width + 3) * width
+        return blocks * block + 2 * nodes * width + width + nodes + (time_dim + 1) * time_dim
+
     @property
     def is_zero(self) -> bool:
         """Whether it is still what it was before training."""

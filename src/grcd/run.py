@@ -1,12 +1,14 @@
 """Runs are folders. What lies in one:
 
-    run.json                 configuration, node names, normaliser, hashes of data and graph, versions, result
+    run.json                 configuration, node names, normaliser, hashes of data and graph, versions, result, seals
     model.safetensors        the weights, the reference and the graph; there once training has finished
     metrics.jsonl            one line a validation
     checkpoint.safetensors   the whole state of training at the last validation; gone once training has finished
 
-Every file is written whole or not at all, and the log is cut back to the checkpoint on resuming, so a run that was
-killed anywhere goes on from its last validation as if nothing had happened.
+Every file is written whole or not at all, and a checkpoint holds the log that led to it, so a run that was killed
+anywhere goes on from its last validation as if nothing had happened. All are sealed (see ``seal``), and a checkpoint
+knows whose it is: one of another run, left by a ``--force`` that was killed, is not gone on with. One process at a time
+trains in a folder (see ``lock``).
 """
 
 from __future__ import annotations
@@ -15,8 +17,7 @@ import importlib.metadata
 import json
 import os
 import platform
-import shutil
-from dataclasses import asdict
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -25,129 +26,233 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from .config import Config
-from .errors import InputError, some
-from .files import appending, make_folder, whole, write_json
+from . import lock, manifest, seal
+from .errors import InputError, InputWarning
+from .files import appending, make_folder, whole
+from .manifest import damaged
 from .training import State
 
-FORMAT = 1  # of the folder; a reader refuses anything newer
-MANIFEST, MODEL, METRICS, CHECKPOINT = "run.json", "model.safetensors", "metrics.jsonl", "checkpoint.safetensors"
+MANIFEST, MODEL, METRICS, CHECKPOINT = manifest.NAME, "model.safetensors", "metrics.jsonl", "checkpoint.safetensors"
 
 
 class Run:
-    """A run folder that is being written: made, or gone on with where it was."""
+    """A run folder that is being written: made, or gone on with where it was. ``with`` holds its lock."""
 
-    def __init__(self, path: str | Path, manifest: dict, force: bool = False):
-        self.path = Path(path)
-        found = os.path.exists(self.path / MANIFEST)
-        if found and force:
-            _clear(self.path)
-        elif found:
-            self.manifest = read_manifest(self.path)
-            self._refuse_another(manifest)
-            return  # to go on where it was
-        elif os.path.exists(self.path) and not _is_free(self.path):
-            raise InputError(
-                f"{self.path}, which exists and is no run", "a new folder or a run", "choose another --out"
-            )
+    def __init__(self, path: str | Path, about: dict, force: bool = False):
+        self.path, self.about, self.records = Path(path), about, []
+        self._lock: lock.Lock | None = None
+        if not force and self._is_there() and self.finished:
+            return  # to be read
+        self._refuse_foreign(force)
         make_folder(self.path)
-        for left in filter(_temporary, self.path.iterdir()):
-            left.unlink()
-        self.manifest = {"format": FORMAT, **manifest, "status": "training", "versions": versions()}
-        self.manifest.pop("result", None)
-        write_json(self.path / MANIFEST, self.manifest)
+        self._lock = lock.Lock(self.path)
+        try:
+            if force or not self._is_there():  # another process may have begun it meanwhile
+                self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *failure) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let others in."""
+        if self._lock is not None:
+            self._lock.release()
 
     @property
     def finished(self) -> bool:
         return self.manifest["status"] == "finished"
 
-    def _refuse_another(self, manifest: dict) -> None:
-        there, here = _identity(self.manifest), _identity(manifest)
+    def _is_there(self) -> bool:
+        """Whether there is such a run already; another one is refused."""
+        if not os.path.exists(self.path / MANIFEST):
+            return False
+        self.manifest = manifest.read(self.path)
+        there, here = manifest.identity(self.manifest), manifest.identity(self.about)
         keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
         if keys:
-            listed = "; ".join(f"{key} is {there.get(key)} there and {here.get(key)} here" for key in keys)
+            differ = "; ".join(
+                f"{key} is {_short(key, there.get(key))} there and {_short(key, here.get(key))} here" for key in keys
+            )
             raise InputError(
-                f"another configuration in {self.path}: {listed}",
+                f"another configuration in {self.path}: {differ}",
                 "the configuration this run began with",
                 "choose another --out, or replace the run with --force",
             )
+        return True
+
+    def _refuse_foreign(self, force: bool) -> None:
+        """A folder that is no run is not ours to write into; what a run that was killed left is, on request."""
+        if os.path.exists(self.path / MANIFEST) or not os.path.exists(self.path):
+            return
+        if not os.path.isdir(self.path) or not all(_is_ours(entry.name) for entry in self.path.iterdir()):
+            raise InputError(
+                f"{self.path}, which exists and is no run", "a new folder or a run", "choose another --out"
+            )
+        if not force and any((self.path / name).exists() for name in (MODEL, METRICS, CHECKPOINT)):
+            raise InputError(
+                f"{self.path}, in which a run lacks its {MANIFEST}",
+                "a new folder or a run",
+                "choose another --out, or replace what is left with --force",
+            )
+
+    def _begin(self) -> None:
+        """The word that a run begins comes first: killed right after it, the folder is this run's."""
+        self.manifest = {**self.about, "status": "training", "versions": versions()}
+        for key in ("result", "tensors", "log"):  # of a model that is saved, which has been trained before
+            self.manifest.pop(key, None)
+        manifest.write(self.path, self.manifest)
+        for name in (CHECKPOINT, METRICS, MODEL):
+            (self.path / name).unlink(missing_ok=True)
+        for left in filter(lambda entry: _is_temporary(entry.name), self.path.iterdir()):
+            left.unlink()
 
     # -- while training --------------------------------------------------------------------------------------------
 
     def log(self, state: State, record: dict) -> None:
-        """Note a validation and keep the whole state. The log goes first: what is too long can be cut back."""
+        """Note a validation and keep the whole state."""
+        self.records.append({**record, "seconds": round(state.seconds, 1)})
         with appending(self.path / METRICS) as file:
-            file.write(json.dumps({**record, "seconds": round(state.seconds, 1)}) + "\n")
-        scalars = {"update": state.update, "seconds": state.seconds, "plateau": state.plateau.to_dict()}
+            file.write(_text(self.records[-1:]))
+        tensors = _on_host(state.tensors())
+        about = {
+            "run": manifest.owner(self.manifest),
+            "update": state.update,
+            "seconds": state.seconds,
+            "plateau": state.plateau.to_dict(),
+            "log": self.records,
+            "tensors": seal.of_tensors(tensors),
+        }
+        text = json.dumps(about)
         with whole(self.path / CHECKPOINT) as temporary:
-            _save(_on_host(state.tensors()), temporary, {"state": json.dumps(scalars)})
+            _save(tensors, temporary, {"state": text, "sha256": seal.of_bytes(text.encode())})
 
     def resume(self, state: State) -> None:
-        """Restore the last checkpoint, if there is one, and cut the log back to it."""
-        update = 0
-        if os.path.exists(self.path / CHECKPOINT):
-            tensors, scalars = read_tensors(self.path / CHECKPOINT, set(state.tensors()))
-            state.restore(tensors)
-            update = state.update = scalars["update"]
-            state.seconds, state.plateau = scalars["seconds"], type(state.plateau)(**scalars["plateau"])
-        lines = [line for line in _lines(self.path / METRICS) if line["update"] <= update]
-        with whole(self.path / METRICS) as temporary:
-            temporary.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        """Restore the last checkpoint, if there is one of this run, and write the log as it was then."""
+        path = self.path / CHECKPOINT
+        if os.path.exists(path):
+            tensors, about = read_checkpoint(path)
+            if about.get("run", self._owner) != self._owner:
+                note = f"{path} is of another run, which was replaced: training begins anew"
+                warnings.warn(note, InputWarning, stacklevel=2)
+            else:
+                self._restore(state, tensors, about)
+        self._write_log()
+
+    @property
+    def _owner(self) -> str:
+        return manifest.owner(self.manifest)
+
+    def _restore(self, state: State, tensors: dict[str, Tensor], about: dict) -> None:
+        path, here = self.path / CHECKPOINT, state.tensors()
+        if set(tensors) != set(here):
+            raise damaged(path, "other tensors than expected")
+        for name, tensor in here.items():
+            if (tensors[name].shape, tensors[name].dtype) != (tensor.shape, tensor.dtype):
+                raise damaged(path, f"{name} has another shape or type than it should")
+        most = self.manifest["config"]["max_updates"]
+        try:
+            update, seconds = about["update"], about["seconds"]
+            plateau = state.plateau.restored(about["plateau"])
+            if type(update) is not int or not 0 < update <= most or not 0 <= seconds < float("inf"):
+                raise ValueError(f"update {update} of {most} after {seconds} seconds")
+            records = _logged(about["log"], update) if "log" in about else _old_log(self.path / METRICS, update)
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged(path, error) from None
+        state.restore(tensors)
+        state.update, state.seconds, state.plateau, self.records = update, float(seconds), plateau, records
+
+    def _write_log(self) -> None:
+        """What led to the checkpoint and nothing else; what does not look like a log is not dropped without a word."""
+        path, text = self.path / METRICS, _text(self.records)
+        there = path.read_bytes() if os.path.isfile(path) else b""
+        if not there.startswith(text.encode()) or not _is_log(there[len(text.encode()) :]):
+            note = f"{path} had been damaged, or torn by a crash: it is written again as of the last checkpoint"
+            warnings.warn(note, InputWarning, stacklevel=3)
+        with whole(path) as temporary:
+            temporary.write_text(text)
 
     def finish(self, tensors: dict[str, Tensor], result: dict) -> None:
-        """The model, then the word that it is there, then the checkpoint may go."""
+        """The model and its log, then the word that they are there, then the checkpoint may go."""
+        tensors = _on_host(tensors)
+        if (name := seal.not_finite(tensors)) is not None:
+            raise InputError(f"a model whose {name} is not finite", "finite numbers", "lower the learning rate (lr)")
         with whole(self.path / MODEL) as temporary:
-            _save(_on_host(tensors), temporary)
-        self.manifest |= {"status": "finished", "result": result}
-        write_json(self.path / MANIFEST, self.manifest)
+            _save(tensors, temporary)
+        self.manifest |= {"status": "finished", "result": result, "tensors": seal.of_tensors(tensors)}
+        if self.records:
+            with whole(self.path / METRICS) as temporary:
+                temporary.write_text(_text(self.records))
+            self.manifest["log"] = seal.of_bytes(_text(self.records).encode())
+        manifest.write(self.path, self.manifest)
         (self.path / CHECKPOINT).unlink(missing_ok=True)
 
 
 def read(path: str | Path) -> tuple[dict, dict[str, Tensor]]:
     """A finished run: what its manifest says, and its tensors."""
     path = Path(path)
-    manifest = read_manifest(path)
-    if manifest["status"] != "finished":
+    about = manifest.read(path)
+    if about["status"] != "finished":
         raise InputError(f"{path}, whose training has not finished", "a finished run", "give the train command again")
-    return manifest, read_tensors(path / MODEL)[0]
+    tensors, _ = read_tensors(path / MODEL)
+    if "tensors" in about and (why := seal.broken(tensors, about["tensors"])):
+        raise damaged(path / MODEL, why)
+    return about, tensors
 
 
 def is_finished(path: Path) -> bool:
-    return os.path.exists(path / MANIFEST) and read_manifest(path)["status"] == "finished"
+    return os.path.exists(path / MANIFEST) and manifest.read(path)["status"] == "finished"
 
 
-def read_manifest(path: Path) -> dict:
-    if not os.path.isfile(path / MANIFEST):
-        near = sorted(str(p.parent) for p in path.parent.glob(f"*/{MANIFEST}")) if os.path.isdir(path.parent) else []
-        do = f"runs beside it: {some(near)}" if near else "make one with: grcd train"
-        raise InputError(f"{path}, which is not a run folder (no {MANIFEST})", "a folder made by grcd train", do)
+def read_log(path: str | Path) -> list[dict]:
+    """What training logged, one record a validation; a run may be without its log."""
+    path, about = Path(path) / METRICS, manifest.read(Path(path))
+    if not os.path.isfile(path):
+        return []
     try:
-        manifest = json.loads((path / MANIFEST).read_text())
-        number = int(manifest["format"])
-        if number <= FORMAT:
-            _ = manifest["status"], manifest["config"], manifest["graph"]
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        raise _damaged(path / MANIFEST, error) from None
-    if number > FORMAT:
-        raise InputError(
-            f"{path}, written in format {number} by grcd {manifest.get('versions', {}).get('grcd', '?')}",
-            f"format {FORMAT} or older",
-            "update grcd",
-        )
-    return manifest
+        text = path.read_bytes()
+        if "log" in about and seal.of_bytes(text) != about["log"]:
+            raise ValueError("it is not what was written")
+        return _logged([json.loads(line) for line in text.decode().splitlines()], about["result"]["updates"])
+    except (ValueError, OSError, RecursionError) as error:
+        do = "remove it: all else goes without it; or train again with --force"
+        raise InputError(f"{path}, which is damaged ({error})", "the log of its run", do) from None
 
 
-def read_tensors(path: Path, expected: set[str] | None = None) -> tuple[dict[str, Tensor], dict]:
-    """All tensors of a file, and what its metadata says."""
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """All tensors of a file, which must be finite, and its metadata."""
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            metadata = json.loads((file.metadata() or {}).get("state", "{}"))
-    except (OSError, SafetensorError, ValueError) as error:
-        raise _damaged(path, error) from None
-    if expected is not None and set(tensors) != expected:
-        raise _damaged(path, "other tensors than expected")
+            metadata = file.metadata() or {}
+    except (OSError, SafetensorError, ValueError, RuntimeError) as error:
+        raise damaged(path, error) from None
+    if (name := seal.not_finite(tensors)) is not None:
+        raise damaged(path, f"{name} is not finite")
     return tensors, metadata
+
+
+def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict]:
+    """Its tensors and what it says of them, both as they were written. (Format 1 had no seals.)"""
+    tensors, metadata = read_tensors(path)
+    text = metadata.get("state", "")
+    try:
+        about = json.loads(text)
+        if not isinstance(about, dict):
+            raise ValueError("no state of training")
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, error) from None
+    if "sha256" in metadata or "tensors" in about:
+        why = "it is not what was written" if seal.of_bytes(text.encode()) != metadata.get("sha256") else None
+        why = why or seal.broken(tensors, about.get("tensors", {}))
+        if why:
+            raise damaged(path, why)
+    return tensors, about
 
 
 def versions() -> dict[str, str]:
@@ -168,46 +273,55 @@ def _save(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | Non
         raise OSError(str(error)) from error
 
 
-def _is_free(path: Path) -> bool:
-    """A folder with nothing of anyone's in it."""
-    return os.path.isdir(path) and all(_temporary(entry) for entry in path.iterdir())
+def _is_ours(name: str) -> bool:
+    return name in (MODEL, METRICS, CHECKPOINT, lock.NAME) or _is_temporary(name)
 
 
-def _temporary(path: Path) -> bool:
+def _is_temporary(name: str) -> bool:
     """What files.whole leaves when it is killed."""
-    return any(path.name.startswith(f".{name}.") for name in (MANIFEST, MODEL, METRICS, CHECKPOINT))
+    return any(name.startswith(f".{ours}.") for ours in (MANIFEST, MODEL, METRICS, CHECKPOINT))
 
 
-def _damaged(path: Path, why: object) -> InputError:
-    return InputError(f"{path}, which is damaged or missing ({why})", "a whole file", "train again with --force")
+def _short(key: str, value: object) -> object:
+    """Hashes by their first digits."""
+    return str(value)[:12] if key in ("data", "graph") else value
 
 
-def _clear(path: Path) -> None:
-    """Remove a run, and only a run: other files in the folder are not ours."""
-    for name in (MANIFEST, MODEL, METRICS, CHECKPOINT):
-        (path / name).unlink(missing_ok=True)
-    if not any(path.iterdir()):
-        shutil.rmtree(path)
+def _text(records: list[dict]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def _identity(manifest: dict) -> dict:
-    """What has to agree for a run to go on; names and places of files do not.
-
-    A setting that did not exist when the run began had what is its default now.
-    """
-    hashes = {what: manifest.get(what, {}).get("hash", "")[:12] for what in ("data", "graph")}
-    return {**asdict(Config()), **manifest["config"], **hashes}
+def _logged(records: object, update: int) -> list[dict]:
+    """Records of validations up to an update, or a ValueError."""
+    if not isinstance(records, list) or not all(_is_record(record) for record in records):
+        raise ValueError("lines that are no validations")
+    return [record for record in records if record["update"] <= update]
 
 
-def _lines(path: Path) -> list[dict]:
-    """The whole lines of the log; a torn last one is dropped."""
-    found = []
-    for line in path.read_text().splitlines() if os.path.exists(path) else []:
-        try:
-            found.append(json.loads(line))
-        except ValueError:
+def _is_record(record: object) -> bool:
+    return isinstance(record, dict) and all(
+        isinstance(record.get(key), int | float) and not isinstance(record[key], bool)
+        for key in ("update", "train", "val")
+    )
+
+
+def _is_log(tail: bytes) -> bool:
+    """Whether this is what a run logged after its last checkpoint: whole lines, each a validation."""
+    try:
+        records = [json.loads(line) for line in tail.decode().splitlines()]
+        return (not tail or tail.endswith(b"\n")) and all(map(_is_record, records))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _old_log(path: Path, update: int) -> list[dict]:
+    """Of a run of format 1, whose checkpoint does not hold the log: the lines up to the first that is none."""
+    records = []
+    for line in path.read_bytes().splitlines() if os.path.isfile(path) else []:
+        if not _is_log(line + b"\n"):
             break
-    return found
+        records.append(json.loads(line))
+    return _logged(records, update)
 
 
 def _on_host(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -75,6 +75,7 @@ def graph(manifest: dict, tensors: dict[str, Tensor]) -> Graph:
     nodes = len(manifest["node_ids"])
     coords = tensors["graph.coords"].numpy() if "graph.coords" in tensors else None
     W = sp.csr_array((data, indices, indptr), shape=(nodes, nodes))
+    W.check_format(full_check=True)
     made = {key: manifest["graph"][key] for key in ORIGINS if key in manifest["graph"]}
     found = Graph(W, tuple(manifest["node_ids"]), coords, **made)
     if found.hash != manifest["graph"]["hash"]:

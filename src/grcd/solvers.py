@@ -53,7 +53,7 @@ import torch
 from torch import Tensor
 
 from . import grids
-from .errors import InputError, unknown
+from .errors import InputError, unknown, whole_number
 from .process import ConjugateProcess, HeatProcess
 from .reference import Gaussian
 
@@ -61,6 +61,7 @@ EpsHat = Callable[[Tensor, float], Tensor]
 History = Sequence[tuple[float, Tensor]]
 SUBSTEPS = 16  # of a mixture's own flow, over the whole grid; at least one a step
 SIMPSON_NODES = 65
+EVALUATIONS = 100_000  # at the most: twenty times what the longest published sampler takes
 
 
 def heun(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, correct_last: bool = True) -> Tensor:
@@ -347,8 +348,7 @@ def levels(
 
     They begin at ``start`` times the largest level; the grid "entropy" comes from the ``reference``.
     """
-    if isinstance(nfe, bool) or not isinstance(nfe, int | np.integer) or nfe < 1:
-        raise InputError(f"nfe = {nfe!r}", "a whole number of network evaluations from 1 up", "try 4")
+    nfe = whole_number("nfe", nfe, 1, EVALUATIONS)
     solver = find(name)
     steps = -(-nfe // solver.evaluations)
     if solver.process == "heat":

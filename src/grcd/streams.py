@@ -16,6 +16,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from .errors import whole_number
+
+SEED_MOST = 2**63 - 1
 GAMMA = 0x9E3779B97F4A7C15 - 2**64  # as signed 64-bit numbers: torch's integers wrap around
 MULTIPLY = (0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64)
 STRIDE = 1 << 40  # numbers a stream may draw before it runs into the next index
@@ -28,6 +31,7 @@ class Stream:
     """The random numbers of one purpose under one seed; ``index`` may be several, drawn for at once."""
 
     def __init__(self, seed: int, purpose: str, device: torch.device | str = "cpu"):
+        seed = whole_number("seed", seed, 0, SEED_MOST)
         digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
         self.key = int.from_bytes(digest[:8], "little", signed=True)
         self.device = device

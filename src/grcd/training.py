@@ -260,6 +260,15 @@ def train(
     return Outcome(state)
 
 
+def footprint(numbers: int, nodes: int, config: Config) -> float:
+    """Bytes that training a network of so many numbers takes at least.
+
+    Its numbers six times over (gradients, Adam's two, the average and the best weights beside them), and what its
+    blocks keep of a batch for their gradients.
+    """
+    return 4.0 * (6 * numbers + 4 * config.blocks * config.width * config.batch * nodes)
+
+
 def timed(
     score: Epsilon, reference: Gaussian, network: nn.Module, x_train: Tensor, config: Config, updates: int = 3
 ) -> float:

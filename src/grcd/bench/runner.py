@@ -25,7 +25,7 @@ from .. import device as devices
 from ..config import Config
 from ..data import Dataset, load_dataset
 from ..data.splits import evenly
-from ..errors import InputError
+from ..errors import InputError, whole_number
 from ..evaluation import ammd, controls, distances, farther_test, fillers, filling, floor, permutation_test
 from ..evaluation.controls import draw
 from ..evaluation.filling import hidden
@@ -74,8 +74,7 @@ def _refuse(settings: dict, jobs: int) -> None:
     Config.make(**settings)
     for key in {"method", "seed"} & set(settings):
         raise InputError(f"{key} = {settings[key]} for all cells", "a setting of training", f"choose it with --{key}s")
-    if jobs < 1:
-        raise InputError(f"jobs = {jobs}", "a whole number from 1 up", "leave it at 1")
+    whole_number("jobs", jobs, 1, 1024)
 
 
 def _refuse_others(cell: Cell, results: Path, settings: dict) -> None:
@@ -100,7 +99,7 @@ def _each(work, groups: list[list[Cell]], jobs: int):
     if jobs == 1:
         yield from map(work, groups)
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(min(jobs, len(groups) or 1), mp_context=get_context("spawn")) as pool:
         yield from pool.map(work, groups)
 
 

@@ -7,48 +7,60 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import warnings
-from contextlib import suppress
 
+from .. import interrupts, memory
 from ..errors import InputError, InputWarning, unknown
+
+SMALLER = {  # what to lower where memory does not suffice
+    "train": "lower the batch or the width (--set batch=64, --set width=32), or take fewer nodes or rows",
+    "sample": "lower -n, and make several files",
+    "impute": "lower -n, or fill fewer rows at a time",
+    "augment": "lower -n, or vary fewer signals at a time",
+    "score": "score fewer signals at a time",
+    "report": "lower -n, or take fewer nodes or rows (--cap)",
+    "evaluate": "give fewer signals, or take fewer nodes or rows (--cap)",
+    "bench": "lower --jobs, or the batch (--set batch=64)",
+}
 
 
 def main() -> None:
-    """The `grcd` command."""
+    """What the `grcd` command does once it has started (see ``__main__``)."""
     from .commands import app  # typer only; torch is imported by the commands that need it
 
     _say_warnings()
-    with suppress(ValueError):  # only the main thread may
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up as an interrupt does
     try:
         status = app(standalone_mode=False)
-        if status == 130:  # the parser has swallowed the interrupt, and its message
-            status = _interrupted()
-    except InputError as error:
-        status = _say(error)
-    except MemoryError as error:
-        got = f"too little memory ({error or 'no more to be had'})"
-        status = _say(InputError(got, "data that fit into it", "take fewer nodes or rows, or a larger machine"))
-    except OSError as error:  # what no reader or writer has foreseen
-        where = "" if error.filename is None else f": {error.filename}"
-        status = _say(
-            InputError(f"{error.strerror or error}{where}", "a path that can be read or written", "check the path")
-        )
-    except (KeyboardInterrupt, EOFError):
-        status = _interrupted()
-    except Exception as error:
-        # typer carries its own copy of click in some versions, so its exceptions are known by what they offer.
-        if type(error).__name__ == "Abort":
-            status = _interrupted()
-        elif type(error).__name__ == "NoArgsIsHelpError":  # a bare `grcd`: the help has been printed
-            status = 2
-        elif hasattr(error, "format_message"):
-            status = _say(_usage(error))
-        else:
-            raise
+    except BaseException as error:
+        status = _told(error)
+    interrupts.ignore()
+    if status == interrupts.STATUS or interrupts.received:  # the parser swallows interrupts, and their message
+        sys.stderr.write(interrupts.said())
+        status = interrupts.STATUS
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _told(error: BaseException) -> int:
+    """Say what went wrong; the exit status. What is nobody's fault but ours is raised again."""
+    # typer carries its own copy of click in some versions, so its exceptions are known by what they offer.
+    kind = type(error).__name__
+    if interrupts.received or isinstance(error, KeyboardInterrupt | EOFError) or kind == "Abort":
+        return interrupts.STATUS
+    if isinstance(error, InputError):
+        return _say(error)
+    if memory.is_out(error):
+        command = next(iter(sys.argv[1:]), "")
+        return _say(memory.refusal(error, SMALLER.get(command, "take fewer nodes or rows, or a larger machine")))
+    if isinstance(error, OSError):  # what no reader or writer has foreseen
+        where = "" if error.filename is None else f": {error.filename}"
+        got = f"{error.strerror or error}{where}"
+        return _say(InputError(got, "a path that can be read or written", "check the path"))
+    if kind == "NoArgsIsHelpError":  # a bare `grcd`: the help has been printed
+        return 2
+    if hasattr(error, "format_message"):
+        return _say(_usage(error))
+    raise error
 
 
 def _say(error: Exception) -> int:
@@ -67,13 +79,6 @@ def _say_warnings() -> None:
             usual(message, category, *where, **more)
 
     warnings.showwarning = show
-
-
-def _interrupted() -> int:
-    resumes = sys.argv[1:2] in (["train"], ["bench"])
-    said = "interrupted; nothing is left half-written" + (". The same command goes on from here" if resumes else "")
-    print(f"\ngrcd: {said}", file=sys.stderr)
-    return 130
 
 
 def _usage(error) -> Exception:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import tempfile
 import warnings
 import zipfile
 from collections.abc import Iterable, Sequence
@@ -25,9 +24,10 @@ import numpy as np
 
 from ..ensemble import quantiles as of_draws
 from ..errors import InputError, InputWarning
-from ..files import make_folder, whole
+from ..files import make_folder, scratch, whole
 from .signals import need_xarray
 from .times import as_text
+from .writing import refuse_not_finite
 
 Fillings = Iterable[tuple[np.ndarray, np.ndarray]]  # rows, and their draws (n, rows, nodes)
 
@@ -50,11 +50,9 @@ class Filled:
         folder = make_folder(path.parent)
         if ensemble:
             _refuse_without_room(folder, 8 * math.prod(shape))
-        with tempfile.TemporaryDirectory(dir=folder) if ensemble else nullcontext() as room:
-            kept = None
-            if room:
-                kept = np.lib.format.open_memmap(Path(room) / "ensemble.npy", "w+", np.float64, shape)
-            median, quantiles = self._summarised(fillings, shape, kept)
+        with scratch(folder, "ensemble.npy") if ensemble else nullcontext() as room:
+            kept = None if room is None else np.lib.format.open_memmap(room, "w+", np.float64, shape)
+            median, quantiles = self._summarised(path, fillings, shape, kept)
             WRITERS[path.suffix](self, path, median, quantiles, kept)
 
     def _warn(self, n: int) -> None:
@@ -65,9 +63,10 @@ class Filled:
             note = f"{n} draws do not reach as far as the quantiles asked for: take {enough} or more"
             warnings.warn(note, InputWarning, stacklevel=4)
 
-    def _summarised(self, fillings: Fillings, shape: tuple, kept) -> tuple[np.ndarray, np.ndarray]:
+    def _summarised(self, path: Path, fillings: Fillings, shape: tuple, kept) -> tuple[np.ndarray, np.ndarray]:
         median, quantiles = np.empty(shape[1:]), np.empty((len(self.levels), *shape[1:]))
         for rows, drawn in fillings:
+            refuse_not_finite(drawn, path)
             median[rows] = np.median(drawn, axis=0)
             if self.levels:
                 quantiles[:, rows] = of_draws(drawn, self.levels)

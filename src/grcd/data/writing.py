@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import unknown
+from ..errors import InputError, unknown
 from ..files import refuse_other_ending, whole
 from .arrays import Archive
 from .dataset import SPLIT_NAMES, Dataset
@@ -32,7 +32,18 @@ def write_signals(
     path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str = "", times: np.ndarray | None = None
 ) -> None:
     """Signals (n, nodes) with their node names, and their times if they have any."""
+    refuse_not_finite(signals, path)
     _writer(path)(path, signals, node_ids, unit, times)
+
+
+def refuse_not_finite(values: np.ndarray, path: str | Path) -> None:
+    """What was generated may be no number where a network diverged or a file was damaged: it is never written."""
+    if wrong := int(values.size - np.isfinite(values).sum()):
+        raise InputError(
+            f"{wrong} of {values.size} readings for {path} that are not finite",
+            "numbers",
+            "take the settings of training and sampling nearer to their defaults, or train again",
+        )
 
 
 def write_dataset(path: str | Path, data: Dataset) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +18,7 @@ from ..evaluation import Distance, Scores, distances, evaluate
 from ..evaluation.metrics import node_kolmogorov_smirnov
 from ..model import GRCD
 from ..normalizer import check_signals
-from ..run import METRICS
+from ..run import read_log
 
 MOST = 2000  # generated signals that are scored
 FEW = 10  # signals of which distances say nothing
@@ -92,7 +91,7 @@ class Material:
             f"{len(x):,} signals as given" if given else f"{len(x):,} signals, {nfe} network evaluations, seed {seed}",
             evaluate(x, data, controls=True),
             _distances(x, data),
-            read_curve(run) if run is not None else [],
+            read_log(run) if run is not None else [],
             _hidden(model, data, seed) if filled else None,
             model.facts["data"]["hash"] == fingerprint(data.train, data.val),
             command,
@@ -126,12 +125,6 @@ def _distances(x: np.ndarray, data: Dataset) -> dict[str, Distance]:
         return {}
     test = data.test[evenly(len(data.test), len(x))]
     return distances(x, Dataset(data.name, data.graph, data.train, data.val, test))
-
-
-def read_curve(run: Path) -> list[dict]:
-    """What training logged; a run may be without its log."""
-    path = Path(run) / METRICS
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
 
 
 def _hidden(model: GRCD, data: Dataset, seed: int) -> Bands:

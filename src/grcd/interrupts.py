@@ -1,0 +1,57 @@
+"""Ctrl-C and SIGTERM at any moment: the command cleans up, says so in one line, and exits with 130.
+
+While modules load there is nothing to clean up, and libraries turn an interrupt into errors of their own, or swallow
+it: there the process is left at once. One that strikes where Python cannot raise it (in a finaliser) is sent again.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+STATUS = 130
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+AGAIN = (signal.SIGALRM,) if hasattr(signal, "SIGALRM") else ()
+watched = received = False
+
+
+def watch() -> None:
+    """Let interrupts end this process as said above; for the main thread of a command, not for a library."""
+    global watched
+    watched = True
+    for number in (*SIGNALS, *AGAIN):
+        signal.signal(number, _handle)
+    usual = sys.unraisablehook
+
+    def again(failure) -> None:
+        if isinstance(failure.exc_value, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)  # not at once: nothing can be raised in here either
+        else:
+            usual(failure)
+
+    sys.unraisablehook = again
+
+
+def ignore() -> None:
+    """From here on the command is as good as done."""
+    for number in (*SIGNALS, *AGAIN) if watched else ():
+        signal.signal(number, signal.SIG_IGN)
+
+
+def said() -> str:
+    resumes = sys.argv[1:2] in (["train"], ["bench"])
+    return "\ngrcd: interrupted; nothing is left half-written" + (
+        ". The same command goes on from here\n" if resumes else "\n"
+    )
+
+
+def _handle(number, frame) -> None:
+    global received
+    received = True
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            os.write(2, said().encode())
+            os._exit(STATUS)
+        frame = frame.f_back
+    raise KeyboardInterrupt

@@ -1,0 +1,81 @@
+"""One process at a time in a folder: a lock that dies with its process.
+
+The lock is the operating system's (``flock``) on a file in the folder, so that a process that is killed holds nothing.
+The file says who holds it. It is removed with the lock; whoever got hold of a removed one tries again. Where there is
+no ``flock`` (Windows), nothing is locked.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+from contextlib import suppress
+from pathlib import Path
+
+from .errors import InputError
+from .files import refused
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover
+    fcntl = None
+
+NAME = ".lock"
+
+
+class Lock:
+    """Held from its making until ``release``, or until the process ends."""
+
+    def __init__(self, folder: Path):
+        self.path = folder / NAME
+        self.file = _held(self.path)
+
+    def release(self) -> None:
+        file, self.file = self.file, None
+        if file is not None:
+            with file, suppress(OSError):
+                self.path.unlink(missing_ok=True)  # while it is held: nobody else can be waiting for this very file
+
+
+def _held(path: Path):
+    """The lock's file, open and locked; None where there are no locks."""
+    if fcntl is None:
+        return None
+    while True:
+        try:
+            file = path.open("a+")
+        except OSError as error:
+            raise refused(path, error) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _holder(file)
+            file.close()
+            raise InputError(
+                f"{path.parent}, in which another process is at work ({holder})",
+                "a folder that nobody else is writing to",
+                "wait until it has ended, or choose another folder",
+            ) from None
+        except OSError:  # a file system without locks: as good as it gets
+            file.close()
+            return None
+        if _is_there(file, path):
+            file.truncate(0)
+            now = datetime.datetime.now().isoformat(" ", "seconds")
+            file.write(f"process {os.getpid()} on {platform.node()}, since {now}")
+            file.flush()
+            return file
+        file.close()  # removed by its holder between our opening and our locking it
+
+
+def _is_there(file, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _holder(file) -> str:
+    file.seek(0)
+    return file.read(200).strip() or "it does not say which"

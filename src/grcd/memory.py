@@ -1,0 +1,64 @@
+"""Memory: how much there is, and what is said when something does not fit."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from .errors import InputError
+
+GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # a container's own limit
+ROOM = 0.95  # of it for data; the rest is for code, and for the system
+
+
+def total() -> float:
+    """Bytes that this process may have; infinite where the machine does not say."""
+    found = [math.inf]
+    with suppress(AttributeError, ValueError, OSError):
+        found.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
+    for group in GROUPS:
+        with suppress(ValueError, OSError):
+            found.append(float(Path(group).read_text()))
+    return min(found)
+
+
+def limit() -> None:
+    """Let an allocation beyond what there is fail: the system would lend it, and end the process when it is used."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        most = total() * ROOM
+        if math.isfinite(most) and soft == resource.RLIM_INFINITY:
+            resource.setrlimit(resource.RLIMIT_DATA, (int(most), hard))
+
+
+def refuse_over(size: float, what: str, do: str, there: float | None = None) -> None:
+    """Before memory is asked for: ``size`` bytes for ``what`` must be there."""
+    there = total() if there is None else there
+    if size > there:
+        raise InputError(f"{what}, which takes {_bytes(size)}", f"what fits into memory, {_bytes(there)}", do)
+
+
+def is_out(error: BaseException) -> bool:
+    """Whether this is how numpy, torch or CUDA say that there is no more."""
+    said = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc", "CUBLAS_STATUS_ALLOC_FAILED")
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(words in str(error) for words in said)
+    )
+
+
+def refusal(error: BaseException, do: str) -> InputError:
+    """What was asked for, as far as the error says, and what there is."""
+    asked = re.search(r"allocate (\d+ bytes|[\d.]+ ?[KMGTPE]i?B)", str(error))
+    gpu = re.search(r"total capacity of ([\d.]+ [KMGT]iB)", str(error))
+    more = f": {asked[1]} more were asked for" if asked else ""
+    there = f"the {gpu[1]} of the GPU" if gpu else f"memory, {_bytes(total())}"
+    return InputError(f"too little memory{more}", f"what fits into {there}", do)
+
+
+def _bytes(size: float) -> str:
+    return f"{size / 1e9:,.1f} GB" if size < 1e16 else f"{size / 1e9:.0e} GB"
