@@ -4,13 +4,19 @@ import errno
 import json
 import os
 import stat
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from grcd.cli import main
+from grcd.data.filled import Filled
+from grcd.data.writing import WRITERS, write_signals
 from grcd.errors import InputError
-from grcd.files import make_folder, refuse_existing, refused, whole, write_json
+from grcd.files import make_folder, refuse_existing, refused, scratch, whole, write_json
 
 
 def names(folder):
@@ -150,8 +156,8 @@ def test_a_name_that_is_too_long_is_refused(tmp_path):
     [
         (PermissionError(errno.EACCES, "Permission denied", "/nowhere/x"), "got Permission denied: /nowhere/x\n"),
         (OSError("no words of the system"), "got no words of the system\n"),
-        (MemoryError("Unable to allocate 74.5 GiB"), "got too little memory (Unable to allocate 74.5 GiB)\n"),
-        (MemoryError(), "got too little memory ("),
+        (MemoryError("Unable to allocate 74.5 GiB"), "got too little memory: 74.5 GiB more were asked for\n"),
+        (MemoryError(), "got too little memory"),
     ],
 )
 def test_what_no_reader_has_foreseen_is_a_message_too(monkeypatch, capsys, error, message):
@@ -191,3 +197,47 @@ def test_an_output_that_exists_is_replaced_only_on_request(old):
     refuse_existing(old, force=True)
     refuse_existing(old.with_name("new.csv"), force=False)
     assert old.read_text() == "old"
+
+
+# -- leftovers ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_killed_command_left_is_removed_by_the_next_that_writes_there(tmp_path):
+    """Of this machine and of processes that are gone; whatever else there is stays."""
+    code = """
+import os, sys
+from grcd.files import scratch, whole
+with scratch(sys.argv[1], "ensemble.npy"), whole(sys.argv[1] + "/e.npz"):
+    os.kill(os.getpid(), 9)
+"""
+    killed = subprocess.run([sys.executable, "-c", code, tmp_path])
+    assert killed.returncode == -9
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert [name.split(".")[1:3] for name in left] == [["e", "npz"], ["ensemble", "npy"]]
+    with whole(tmp_path / "mine.csv") as alive:
+        others = [tmp_path / left[0].replace("-", "-other", 1), tmp_path / "e.npz.1-x-y.npz", tmp_path / ".profile"]
+        for path in others:
+            path.write_text("")
+        with whole(tmp_path / "f.csv") as temporary:
+            temporary.write_text("new")
+        assert alive.exists()
+    assert {*tmp_path.iterdir()} == {*others, tmp_path / "f.csv", tmp_path / "mine.csv"}
+
+
+def test_a_scratch_file_is_gone_whatever_happens(tmp_path):
+    with suppress(KeyboardInterrupt), scratch(tmp_path, "ensemble.npy") as path:
+        path.write_text("half")
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_signals_that_are_not_finite_are_never_written(tmp_path, ending, wrong):
+    with pytest.raises(InputError, match=r"1 of 6 readings for .* that are not finite"):
+        write_signals(tmp_path / f"x{ending}", np.array([[1, wrong, 3], [4, 5, 6]]), ("a", "b", "c"))
+    draws = np.ones((4, 2, 3))
+    draws[3, 0, 1] = wrong  # of one draw: the median is finite
+    with pytest.raises(InputError, match=r"1 of 24 readings for .* that are not finite"):
+        Filled("abc", None, ()).write(tmp_path / f"y{ending}", [(np.arange(2), draws)], draws.shape)
+    assert list(tmp_path.iterdir()) == []

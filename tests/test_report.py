@@ -25,6 +25,7 @@ from grcd.evaluation.metrics import node_kolmogorov_smirnov
 from grcd.files import make_folder
 from grcd.report import drawings
 from grcd.report import material as material_of
+from grcd.report import page as page_of
 from grcd.report.material import DRAWS, LEVELS, _hidden
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
@@ -171,6 +172,12 @@ def test_the_verdict_says_if_the_network_adds_nothing(material):
     model.network = model.fresh_network()
     scores = replace(material.scores, ammd=0.06, floor=replace(material.scores, ammd=0.02), controls=controls)
     assert "nothing to add" in report.verdict(replace(material, model=model, scores=scores))[1]
+
+
+def test_what_is_worth_knowing_of_the_data_is_said_at_the_top(material, tiny):
+    data = replace(tiny, notes=("1 reading is far from all others (1e+09 at node <c>)", "2 rows have no reading"))
+    top = Parsed(page_of._summary(replace(material, data=data))).text
+    assert [text for text in top if text.startswith("Note: ")] == [f"Note: {note}." for note in data.notes]
 
 
 def test_names_are_shown_and_never_read_as_html(material, tiny, trained):

@@ -511,7 +511,7 @@ time.sleep(60)
 
 
 @pytest.mark.parametrize("state", ["copied", "half"])
-@pytest.mark.parametrize("number", range(1, 5))
+@pytest.mark.parametrize("number", range(1, 4))
 def test_a_force_that_is_killed_leaves_a_folder_that_can_be_used_again(
     fit, request, tmp_path, monkeypatch, state, number
 ):

@@ -10,12 +10,13 @@ five settings have between 0.8 and 7.2 at kappa 2; a kappa is suggested that kee
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
-from .data import gaps
+from .data import gaps, outliers
 from .data.dataset import Dataset
 from .data.loading import Opened, opened
 from .errors import InputError, some
@@ -70,6 +71,8 @@ def inspect(source, graph=None, picture: str | Path | None = None, **options) ->
     else:
         graph_facts = _graph(found.graph, said)
         method = _method(found, problems, said)
+    if not method:  # else it is among the dataset's own notes
+        said += [_note(note) for note in outliers.notes(*_named(found))]
     if picture is not None and "snr_at_kappa_2" in method:
         from .pictures import inspected, save
 
@@ -98,10 +101,15 @@ def _note(note: str) -> tuple[str, str]:
     return (what, do) if colon else (note, "nothing, if that is right")
 
 
+def _named(found: Opened) -> tuple[np.ndarray, Sequence[str], np.ndarray | None]:
+    """Readings with the names of their nodes, or their numbers, and their times."""
+    table = found.table
+    return table.values, table.node_ids or [str(place) for place in range(table.values.shape[1])], table.times
+
+
 def _signals(found: Opened, said: list) -> dict:
-    table, values = found.table, found.table.values
+    table, (values, ids, _) = found.table, _named(found)
     gaps.mark(values, found.given.missing or ())  # again when the dataset is made, which changes nothing
-    ids = table.node_ids or tuple(str(place) for place in range(values.shape[1]))
     absent, low, high = gaps.missing(values), *_ranges(values)
     worst = [i for i in np.argsort(-absent, kind="stable")[:3] if absent[i]]
     still = [ids[i] for i in np.flatnonzero(~(high > low) & (absent < len(values)))]

@@ -92,8 +92,9 @@ def found_again(facts: dict, run: Path) -> dict:
     from ..errors import InputError
 
     data = facts["data"]
-    if "asked" in data.get("made", {}):
-        return data["made"]["asked"]
+    remembered = data.get("made", {}).get("asked", {})
+    if remembered and {*remembered} <= {"source", *DATA}:
+        return remembered
     if data["name"] in NAMES:
         return {"source": data["name"]}
     raise InputError(

@@ -170,7 +170,7 @@ def score(
         print(frame.to_json(orient="columns", date_format="iso"))
         return
     count = parsing.counted(len(frame), "signal")
-    print(f"{count}, log-likelihood {likelihood.mean():.2f} on average, {error.mean():.2f} the error of one")
+    print(f"{count}, log-likelihood {likelihood.mean():.2f} on average, each known to {error.mean():.2f} (95 %)")
     print("the least probable:")
     print(frame[about].nsmallest(5, "log_likelihood").to_string(index=False))
     if each is not None:

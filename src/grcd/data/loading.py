@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import InputError, InputWarning, some, unknown
 from ..graph import Graph
 from ..normalizer import check_signals
-from . import gaps, recipes, splits
+from . import gaps, outliers, recipes, splits
 from . import times as clock
 from .arrays import Archive, names_of
 from .dataset import SPLIT_NAMES, Dataset
@@ -160,6 +160,7 @@ def _ready(data: Dataset, given: Options, where: str) -> Opened:
         values[np.concatenate([data.filled[split] for split in SPLIT_NAMES])] = np.nan
     times = np.concatenate([data.times[split] for split in SPLIT_NAMES]) if data.times else None
     table = Table(values, data.graph.node_ids, times, unit=data.unit)
+    data = replace(data, notes=(*data.notes, *outliers.notes(values, data.graph.node_ids, times)))
     return Opened(data.name, table, data.graph, given, where, data)
 
 
@@ -229,6 +230,7 @@ def _assembled(name: str, table: Table, network: Graph, given: Options, where: s
     gaps.mark(table.values, markers)
     absent = gaps.missing(table.values)
     notes = [*table.notes, *_markers(table.values, markers), *_said(absent, len(table.values), graph, policy)]
+    notes += outliers.notes(table.values, graph.node_ids, table.times)
     together = [part for split, part in rows.items() if split not in apart]
     own = [rows[split] for split in apart]
     filled = gaps.fill(table.values, policy, together, graph.node_ids, table.times, own)

@@ -97,6 +97,7 @@ def _summary(material: Material) -> str:
     items = "".join(f"<li><b>{number}</b><span>{what}</span></li>" for what, number in cards.items())
     told = f"Method {model.config.method}; {material.how}, against {len(material.data.test):,} held-out ones."
     other = "" if material.same_data else "<p><strong>These are not the data that the run was trained on.</strong></p>"
+    other += "".join(f'<p class="soft">Note: {escape(note)}.</p>' for note in material.data.notes)
     said = f'<p class="soft">{escape(told)}</p>\n<p><strong class="{kind}">{escape(sentence)}</strong></p>{other}'
     return f'{said}\n<ul class="cards">{items}</ul>'
 
