@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint env clean
+.PHONY: demo test fuzz lint env clean
 
 demo: env
 	$(BIN)/grcd demo
@@ -12,7 +12,11 @@ demo: env
 test: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+# The laws alone, on ten times the examples, other ones every time; what it finds it finds again (.hypothesis/) first.
+fuzz: env
+	$(BIN)/python -m pytest -n 2 -m hypothesis --hypothesis-profile fuzz
 
 lint: env
 	$(BIN)/ruff check --fix .

@@ -1,15 +1,27 @@
 """A six-node graph, signals on it that are neither Gaussian nor in natural units, and a model fitted to them."""
 
+import commands
+import laws
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 
 import grcd
 
+settings.load_profile(laws.TEST)  # unless the command line asks for laws.FUZZ
 torch.set_num_threads(1)  # the tensors are tiny: on a busy machine threads spend their time waiting for each other
 
 EDGES = [(0, 1, 1.0), (1, 2, 0.5), (2, 3, 2.0), (3, 4, 1.0), (4, 5, 0.7), (5, 0, 1.3), (1, 4, 0.4)]
 SETTINGS = {"width": 8, "batch": 16, "max_updates": 60, "validate_every": 20, "lr": 3e-3, "ema": 0.9}  # read-only
+
+
+# What takes longest comes first: of two workers, neither waits for the other at the end.
+LONG = ["test_docs", "test_bench", "test_cli", "test_likelihood", "test_run", "test_imputation", "test_report"]
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
 
 
 class Zeros(torch.nn.Module):
@@ -42,6 +54,12 @@ def signals(graph, n, seed):
     side = 2.0 * random.randint(0, 2, size=(n, 1)) - 1.0
     z = random.standard_normal((n, len(graph))) @ mix + 2.0 * side * np.linspace(-1, 1, len(graph))
     return 10.0 + np.arange(len(graph)) + z * np.linspace(0.5, 3.0, len(graph))
+
+
+@pytest.fixture
+def here(monkeypatch, capsys):
+    """A `grcd` command in this process: `here("train", "--data", ..., cwd=folder)`, with what came of it."""
+    return commands.inside(monkeypatch, capsys)
 
 
 @pytest.fixture(scope="session")

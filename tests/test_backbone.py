@@ -9,15 +9,16 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import close, examples
 from mixtures import normal, random_graph
 from scipy.stats import ortho_group
 
 from grcd.backbone import DenoiserGNN
 from grcd.graph import Graph, Spectrum
 
-FLOAT32 = {"rtol": 1e-6, "atol": 5e-6}
+FLOAT32 = 5e-6
 
 
 def ring_with_islands():
@@ -96,7 +97,7 @@ def test_the_forward_pass_equals_the_plain_network(graph, sizes):
     x, t = normal(3, len(graph)), torch.tensor([[0.02], [0.4], [1.0]])
     parameters, S = in_double(network), shift(graph)
     plain = torch.stack([plainly(parameters, S, x[n].float().double(), float(t[n])) for n in range(3)])
-    torch.testing.assert_close(network(x, t).double(), plain, **FLOAT32)
+    close(network(x, t).double(), plain, FLOAT32)
 
 
 @every_graph
@@ -115,7 +116,7 @@ def test_the_gradient_of_a_loss_equals_that_of_the_plain_network(graph):
         assert gap < 5e-6, f"{name}: {gap}"
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(t=st.floats(-2, 2, width=32), time_dim=st.sampled_from([2, 8, 64]))
 def test_the_embedding_is_cosines_then_sines_of_four_decades_of_frequencies(t, time_dim):
     network = DenoiserGNN(GRAPHS["weighted"].spectrum, width=2, blocks=1, time_dim=time_dim)
@@ -123,19 +124,19 @@ def test_the_embedding_is_cosines_then_sines_of_four_decades_of_frequencies(t, t
     phases = [2 * math.pi * t * 10 ** (-4 * k / half) for k in range(half)]
     expected = torch.tensor([math.cos(phase) for phase in phases] + [math.sin(phase) for phase in phases])
     # a phase of up to 4 pi, rounded twice in float32
-    torch.testing.assert_close(network.embed(torch.tensor(t))[0], expected, rtol=0, atol=2e-6)
+    close(network.embed(torch.tensor(t))[0], expected, 2e-6, size=1.0)
 
 
-@settings(deadline=None, max_examples=5)
+@examples(5)
 @given(order=st.permutations(range(7)))
 def test_the_order_of_the_nodes_does_not_matter(order):
     graph = GRAPHS["disconnected"]
     x, t, order = normal(3, 7), torch.tensor(0.4), list(order)
     network, other = network_on(graph.spectrum), network_on(graph.permuted(order).spectrum)
-    torch.testing.assert_close(other(x[:, order], t), network(x, t)[:, order], **FLOAT32)
+    close(other(x[:, order], t), network(x, t)[:, order], FLOAT32)
 
 
-@settings(deadline=None, max_examples=5)
+@examples(5)
 @given(seed=st.integers(0, 2**16), name=st.sampled_from(sorted(GRAPHS)))
 def test_eigenvectors_may_flip_and_rotate_inside_their_eigenspaces(seed, name):
     random = np.random.default_rng(seed)
@@ -146,7 +147,7 @@ def test_eigenvectors_may_flip_and_rotate_inside_their_eigenspaces(seed, name):
         if len(inside) > 1:
             U[:, inside] = U[:, inside] @ ortho_group.rvs(len(inside), random_state=random)
     x, t = normal(3, len(U)), torch.tensor(0.4)
-    torch.testing.assert_close(network_on(Spectrum(spectrum.lam, U))(x, t), network_on(spectrum)(x, t), **FLOAT32)
+    close(network_on(Spectrum(spectrum.lam, U))(x, t), network_on(spectrum)(x, t), FLOAT32)
 
 
 @every_graph
@@ -154,13 +155,13 @@ def test_signals_do_not_know_of_each_other(graph):
     network, x = network_on(graph.spectrum), normal(4, len(graph))
     t = torch.tensor([[0.02], [0.3], [0.7], [1.0]])
     apart = torch.cat([network(x[n : n + 1], t[n : n + 1]) for n in range(4)])
-    torch.testing.assert_close(network(x, t), apart, **FLOAT32)
+    close(network(x, t), apart, FLOAT32)
 
 
 @every_graph
 def test_one_time_for_all_equals_the_same_time_for_each(graph):
     network, x = network_on(graph.spectrum), normal(4, len(graph))
-    torch.testing.assert_close(network(x, torch.tensor(0.3)), network(x, torch.full((4, 1), 0.3)), **FLOAT32)
+    close(network(x, torch.tensor(0.3)), network(x, torch.full((4, 1), 0.3)), FLOAT32)
 
 
 def test_a_signal_cannot_reach_beyond_the_taps_or_into_another_component():
@@ -168,13 +169,14 @@ def test_a_signal_cannot_reach_beyond_the_taps_or_into_another_component():
     x = normal(1, 7).float().requires_grad_()
     for node, near in {0: {3, 0, 1}, 1: {0, 1, 2}, 4: {4, 5}, 6: {6}}.items():
         (gradient,) = torch.autograd.grad(network(x, torch.tensor(0.4))[0, node], x)
-        assert {n for n in range(7) if abs(gradient[0, n]) > 1e-4} == near
+        gradient = gradient[0].abs() / gradient.abs().max()
+        assert {n for n in range(7) if gradient[n] > 1e-3} == near
         # products with U in float32 leave rounding where S has a zero
-        assert all(abs(gradient[0, n]) < 1e-6 for n in set(range(7)) - near)
+        assert all(gradient[n] < 1e-6 for n in set(range(7)) - near)
 
 
 def test_a_graph_without_edges_is_one_filter_for_all_nodes():
     graph = Graph.from_adjacency(np.zeros((3, 3)))
     network, x, t = network_on(graph.spectrum), normal(2, 3), torch.tensor(0.4)
     alone = network(x.reshape(6, 1).expand(6, 3), t)  # with S = I a node sees itself only
-    torch.testing.assert_close(network(x, t), alone[:, 0].reshape(2, 3), **FLOAT32)
+    close(network(x, t), alone[:, 0].reshape(2, 3), FLOAT32)

@@ -18,8 +18,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from test_cli import refused
-from test_cli import run as command
+from commands import refused
 
 import grcd
 from grcd import evaluation
@@ -615,13 +614,12 @@ def test_what_is_wrong_for_all_cells_is_an_error(bench, monkeypatch, tiny):
 
 def test_side_by_side_the_same_files(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as here: sums in another order would have other last digits
-    cells = [Cell("sbm-c16", "control-spectral", seed) for seed in (0, 1)]
-    cells.append(Cell("sbm-c16", "grcd", 0, 2))
+    cells = [Cell("sbm-c16", "control-spectral", 1), Cell("sbm-c16", "grcd", 0, 2)]
     one, two = Bench(tmp_path / "one"), Bench(tmp_path / "two")
-    assert one.run(cells) == (3, 0)
-    assert two.run(cells, jobs=2) == (3, 0)
+    assert one.run(cells) == (2, 0)
+    assert two.run(cells, jobs=2) == (2, 0)
     assert one.scores(cells) == two.scores(cells)
-    trained = [side.read(cells[2])["training"] for side in (one, two)]
+    trained = [side.read(cells[1])["training"] for side in (one, two)]
     assert trained[0] | {"seconds": 0} == trained[1] | {"seconds": 0}
 
 
@@ -841,40 +839,18 @@ def test_controls_and_floor_are_part_of_every_suite_with_scores(suite):
     assert len(beside) == 52
 
 
-def test_the_cells_of_the_suites_beyond_the_main_table():
-    budgets = (4, 6, 8, 12, 16)
-    assert {*networks(suites.cells("grid", seeds=[0, 4]))} == {
-        Cell("metr-la", "grcd-rho3", seed, nfe, rho=rho, split=split)
-        for seed in (0, 4)
-        for nfe in budgets
-        for rho in (1.0, 2.0, 3.0, 5.0, 7.0)
-        for split in ("test", "val")
-    }
-    assert {*networks(suites.cells("symmetrizer", seeds=[1]))} == {
-        Cell("metr-la", name, 1, 16, symmetrize=how)
-        for name in ("grcd-rho1", "conjugate-precond")
-        for how in (None, "max")
-    }
-    assert {*networks(suites.cells("gad-native", ["molene"], [0, 1]))} == {
-        Cell("molene", name, seed, nfe)
-        for name, nfe in (("gad", 1000), ("gad", 3000), ("gad-native", 5000))
-        for seed in (0, 1)
-    }
-    # Each cell holds the floor, and controls have no budget.
-    found = suites.cells("distances", ["molene", "metr-la"], [0, 3])
-    assert {*found} - {*networks(found)} == {
-        Cell(setting, f"control-{name}", seed, distances=True)
-        for setting in ("molene", "metr-la")
-        for name in ("full", "mixture")
-        for seed in (0, 3)
-    }
-    assert {*networks(found)} == {
-        Cell(setting, name, seed, nfe, distances=True)
-        for setting in ("molene", "metr-la")
-        for name in ("grcd", "grcd-rho3")
-        for seed in (0, 3)
-        for nfe in (4, 64)
-    }
+# Of the ablation three cells were never computed.
+@pytest.mark.parametrize("suite", [name for name in suites.SUITES if name != "ablation"])
+def test_a_suite_is_made_of_the_cells_that_were_published(suite):
+    assert [cell for cell in suites.cells(suite) if not cell.path(ROOT / "results").exists()] == []
+
+
+def test_every_published_cell_belongs_to_a_suite():
+    """Else a suite has lost it, and nobody would compute it again."""
+    known = {cell.path(ROOT / "results") for suite in suites.SUITES for cell in suites.cells(suite)}
+    published = {*(ROOT / "results/cells").rglob("*.json")}
+    assert len(published) > 2000
+    assert published - known == set()
 
 
 def test_an_ablation_takes_one_part_back_at_a_time():
@@ -937,35 +913,35 @@ def test_gad_at_its_authors_size_is_a_suite_of_its_own():
     }
 
 
-def test_what_failed_is_told_with_its_reason(tmp_path):
+def test_what_failed_is_told_with_its_reason(tmp_path, here):
     choices = ["--methods", "edm,floor", "--device", "cpu", "--set", "max_updates=20", "--set", "width=8"]
-    result = command("bench", "run", "quick", *choices, "--set", "lr=1e30", cwd=tmp_path)
+    result = here("bench", "run", "quick", *choices, "--set", "lr=1e30", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "5 cells, 5 computed now, 4 failed\nfailed: 4 cells: InputError: got a validation error of" in result.stdout
 
 
-def test_networks_that_could_not_be_kept_are_refused_before_anything_is_computed(tmp_path):
+def test_networks_that_could_not_be_kept_are_refused_before_anything_is_computed(tmp_path, here):
     (tmp_path / "file").write_text("in the way")
-    result = command("bench", "run", "quick", "--runs", "file/runs", cwd=tmp_path)
+    result = here("bench", "run", "quick", "--runs", "file/runs", cwd=tmp_path)
     assert "while writing file/runs" in refused(result)
     assert not (tmp_path / "runs/bench-results/cells").exists()
 
 
 @pytest.mark.parametrize("what", ["table main", "figures"])
-def test_a_file_in_place_of_results_is_called_one(what, tmp_path):
+def test_a_file_in_place_of_results_is_called_one(what, tmp_path, here):
     (tmp_path / "file").write_text("no folder")
-    message = refused(command("bench", *what.split(), "--results", "file", cwd=tmp_path))
+    message = refused(here("bench", *what.split(), "--results", "file", cwd=tmp_path))
     assert "a file as --results: file" in message
 
 
-def test_on_the_command_line(tmp_path):
+def test_on_the_command_line(tmp_path, here):
     choices = ["--methods", "edm,floor", "--device", "cpu", "--set", "max_updates=20", "--set", "width=8"]
-    result = command("bench", "run", "quick", *choices, cwd=tmp_path)
+    result = here("bench", "run", "quick", *choices, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "5 cells, 5 computed now, 0 failed" in result.stdout
     assert (tmp_path / "runs/bench/sbm-c16-ve-preconditioned-0/model.safetensors").exists()
-    assert "5 cells, 0 computed now" in command("bench", "run", "quick", *choices, cwd=tmp_path).stdout
-    result = command("bench", "table", "quick", "--format", "csv", cwd=tmp_path)
+    assert "5 cells, 0 computed now" in here("bench", "run", "quick", *choices, cwd=tmp_path).stdout
+    result = here("bench", "table", "quick", "--format", "csv", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     rows = [line.split(",") for line in result.stdout.splitlines()]
     assert rows[0] == ["setting", "method", "nfe", "mean", "sd", "seeds", "paper"]
@@ -994,8 +970,8 @@ def test_on_the_command_line(tmp_path):
         ("table quick", ["no cells of quick", "grcd bench run quick"]),
     ],
 )
-def test_what_the_user_can_correct(tmp_path, args, parts):
-    message = refused(command("bench", *args.split(), cwd=tmp_path))
+def test_what_the_user_can_correct(tmp_path, here, args, parts):
+    message = refused(here("bench", *args.split(), cwd=tmp_path))
     assert [part for part in parts if part not in message] == []
     assert list(tmp_path.iterdir()) == []
 

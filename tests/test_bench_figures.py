@@ -1,15 +1,13 @@
 """The benchmark's figures: the numbers drawn, by hand on invented cells, and what becomes of those that lack cells."""
 
 import math
-import os
 from dataclasses import replace
 
 import matplotlib.image
 import numpy as np
 import pytest
+from commands import refused
 from matplotlib.figure import Figure
-from test_cli import refused
-from test_cli import run as command
 
 import grcd
 from grcd.bench import cells as files
@@ -215,10 +213,11 @@ def test_files_are_written_whole_or_not_at_all(main, tmp_path, monkeypatch):
     assert (out / "nfe-sbm-c16.png").read_bytes() == before
 
 
-def test_on_the_command_line(main, snr, tmp_path):
+def test_on_the_command_line(main, snr, tmp_path, here, monkeypatch):
     chosen = ["--results", ".", "--settings", "metr-la,sbm-c16", "--out", "drawn"]
-    without_data = {**os.environ, "GRCD_DATA": str(tmp_path / "none"), "XDG_CACHE_HOME": str(tmp_path / "none")}
-    result = command("bench", "figures", *chosen, cwd=tmp_path, env=without_data)
+    for variable in ("GRCD_DATA", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / "none"))
+    result = here("bench", "figures", *chosen, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     drawn = [line for line in result.stdout.splitlines() if line.startswith("drawn: ")]
     assert drawn == ["drawn: drawn/terminal-snr.png", "drawn: drawn/nfe-sbm-c16.png"]
@@ -232,8 +231,8 @@ def test_on_the_command_line(main, snr, tmp_path):
     assert "grcd data get metr-la" in left["sensor-std.png"]
 
 
-def test_nothing_at_all_is_an_error(tmp_path):
-    message = refused(command("bench", "figures", cwd=tmp_path))
+def test_nothing_at_all_is_an_error(tmp_path, here):
+    message = refused(here("bench", "figures", cwd=tmp_path))
     assert "nothing to draw in runs/bench-results" in message
     assert "grcd bench run main --settings metr-la,molene,sbm-c1,sbm-c4,sbm-c16 --seeds 0,1,2" in message
     assert list(tmp_path.iterdir()) == []

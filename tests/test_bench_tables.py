@@ -5,8 +5,7 @@ import io
 
 import numpy as np
 import pytest
-from test_cli import refused
-from test_cli import run as command
+from commands import refused
 
 from grcd.bench import cells as files
 from grcd.bench import cost, distances, suites, tables
@@ -78,11 +77,11 @@ def test_cost_as_latex(timed):
     assert r"edm & $2.0000$ (NFE 16) & $4.0000$ (NFE 32) & never \\" in text
 
 
-def test_cost_on_the_command_line(timed, tmp_path):
-    result = command("bench", "table", "cost", "--results", str(timed))
+def test_cost_on_the_command_line(timed, tmp_path, here):
+    result = here("bench", "table", "cost", "--results", timed, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "| gad | never | never | never |" in result.stdout
-    assert "grcd bench run cost" in refused(command("bench", "table", "cost", "--results", str(tmp_path / "none")))
+    assert "grcd bench run cost" in refused(here("bench", "table", "cost", "--results", "none", cwd=tmp_path))
     with pytest.raises(InputError, match="one of md, tex, csv"):
         cost.table(["metr-la"], [0], timed, "html")
 
@@ -149,11 +148,11 @@ def test_distances_as_latex(apart):
     assert {line.count("&") for line in (head, floor, ours, papers)} == {10}
 
 
-def test_distances_on_the_command_line(apart, tmp_path):
-    result = command("bench", "table", "distances", "--settings", "metr-la", "--results", str(apart))
+def test_distances_on_the_command_line(apart, tmp_path, here):
+    result = here("bench", "table", "distances", "--settings", "metr-la", "--results", apart, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stdout == distances.table(["metr-la"], [0, 1, 2], apart, "md")
-    missing = command("bench", "table", "distances", "--settings", "molene", "--results", str(apart))
+    missing = here("bench", "table", "distances", "--settings", "molene", "--results", apart, cwd=tmp_path)
     assert "grcd bench run distances --settings molene" in refused(missing)
     with pytest.raises(InputError, match="one of md, tex, csv"):
         distances.table(["metr-la"], [0], apart, "html")

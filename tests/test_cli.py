@@ -10,26 +10,13 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from commands import refused, run
 
 import grcd
 from grcd.data.signals import read_signals
 from grcd.data.writing import write_dataset
 
 QUICK = ["--set", "width=8", "--set", "validate_every=20", "--device", "cpu"]
-
-
-def run(*args, cwd=None, **settings):
-    command = [sys.executable, "-m", "grcd", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300, **settings)
-
-
-def refused(result):
-    """What the user can correct: status 2, a message in three parts, and nothing else."""
-    assert result.returncode == 2, result.stderr
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
-    assert all(part in result.stderr for part in ("got ", "\nexpected ", "\nto fix: "))
-    return result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +31,14 @@ def folder(tmp_path_factory, tiny):
 
 def test_help_needs_no_torch():
     code = "import sys, grcd.cli.commands; print('torch' in sys.modules, 'numpy' in sys.modules)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert result.stdout == "False False\n"
+    said = run("--help").stdout
     for command in ("demo", "data", "train", "sample", "evaluate"):
-        assert command in run("--help").stdout
+        assert command in said
 
 
-def test_train_sample_evaluate_in_the_datas_own_units(folder, tiny):
+def test_train_sample_evaluate_in_the_datas_own_units(folder, here, tiny):
     assert (folder / "runs/tiny-grcd-s5/model.safetensors").exists()
     result = run("sample", "runs/tiny-grcd-s5", "-n", 30, "--nfe", 3, "--seed", 2, "--out", "new/x.csv", cwd=folder)
     assert result.returncode == 0, result.stderr
@@ -66,17 +54,17 @@ def test_train_sample_evaluate_in_the_datas_own_units(folder, tiny):
     assert set(scores) == {"ammd", "quadratic_variation", "spectral_centroid", "degree_correlation", "n", "floor"}
     assert set(scores["floor"]) == set(scores) - {"floor"}
 
-    table = run("evaluate", "new/x.csv", "--data", "tiny.npz", "--split", "val", cwd=folder).stdout
+    table = here("evaluate", "new/x.csv", "--data", "tiny.npz", "--split", "val", cwd=folder).stdout
     assert f"{grcd.evaluate(values, tiny, 'val').ammd:.4f}" in table
 
 
-def test_how_to_sample_can_be_told_and_is_the_plans_choice_otherwise(folder):
+def test_how_to_sample_can_be_told_and_is_the_plans_choice_otherwise(folder, here):
     model = grcd.load(folder / "runs/tiny-grcd-s5", device="cpu")
     assert set(model.plan) == {1, 2, 4}
     told = [{}, {"solver": "heun", "start": 0.6, "grid": "entropy"}, {"solver": "heun", "rho": 2.0}]
     for choices in told:
         given = [part for key, value in choices.items() for part in (f"--{key}", value)]
-        result = run("sample", "runs/tiny-grcd-s5", "-n", 9, "--nfe", 4, "--out", "told.npz", *given, cwd=folder)
+        result = here("sample", "runs/tiny-grcd-s5", "-n", 9, "--nfe", 4, "--out", "told.npz", *given, cwd=folder)
         assert result.returncode == 0, result.stderr
         with np.load(folder / "told.npz") as file:
             found = file["signals"]
@@ -87,41 +75,38 @@ def test_how_to_sample_can_be_told_and_is_the_plans_choice_otherwise(folder):
             assert np.abs(found - model.sample(9, nfe=4, **others)).max() > 1e-3
 
 
-def test_a_finished_run_says_so_and_is_left_alone(folder):
+def test_a_finished_run_says_so_and_is_left_alone(folder, here):
     before = (folder / "runs/tiny-grcd-s5/model.safetensors").stat().st_mtime_ns
-    result = run("train", "--data", "tiny.npz", "--max-updates", 40, "--seed", 5, *QUICK, cwd=folder)
+    result = here("train", "--data", "tiny.npz", "--max-updates", 40, "--seed", 5, *QUICK, cwd=folder)
     assert (result.returncode, "finished already" in result.stdout) == (0, True)
     assert (folder / "runs/tiny-grcd-s5/model.safetensors").stat().st_mtime_ns == before
-    message = refused(run("train", "--data", "tiny.npz", "--max-updates", 60, "--seed", 5, *QUICK, cwd=folder))
+    message = refused(here("train", "--data", "tiny.npz", "--max-updates", 60, "--seed", 5, *QUICK, cwd=folder))
     assert "max_updates is 40 there and 60 here" in message
 
 
+# It waits in the middle, after its second validation: else it might end before the interrupt comes.
+WAITING = """
+import time
+from grcd.__main__ import main
+from grcd.training import Update
+fast, left = Update.__call__, [*46 * [0], *99 * [600]]
+Update.__call__ = lambda *given: (time.sleep(left.pop(0)), fast(*given))[1]
+main()
+"""
+
+
 def test_an_interrupt_leaves_with_130_and_the_same_command_goes_on(folder, tmp_path):
-    # Patience, so that it does not end before the interrupt comes.
-    command = [
-        "train",
-        "--data",
-        folder / "tiny.npz",
-        "--method",
-        "grcd-rho3",
-        "--max-updates",
-        400,
-        "--set",
-        "patience=1000",
-        *QUICK,
-    ]
+    command = ["train", "--data", folder / "tiny.npz", "--method", "grcd-rho3", "--max-updates", 100]
+    command = [*map(str, command), "--set", "patience=1000", *QUICK]
     process = subprocess.Popen(
-        [sys.executable, "-m", "grcd", *map(str, command), "--out", "stopped"],
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
+        [sys.executable, "-c", WAITING, *command, "--out", "stopped"], stderr=subprocess.PIPE, text=True, cwd=tmp_path
     )
     log = tmp_path / "stopped/metrics.jsonl"
     while not (log.exists() and log.read_text().count("\n") >= 2):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "The same command goes on from here" in stderr
     assert "Traceback" not in stderr
@@ -131,7 +116,7 @@ def test_an_interrupt_leaves_with_130_and_the_same_command_goes_on(folder, tmp_p
     assert stopped.read_bytes() == whole.read_bytes()
 
 
-def test_own_files_with_gaps_from_inspection_to_score(tmp_path, tiny):
+def test_own_files_with_gaps_from_inspection_to_score(tmp_path, here, tiny):
     frame = pd.DataFrame(np.concatenate([tiny.train, tiny.test]), columns=tiny.graph.node_ids).clip(lower=1.0)
     frame.iloc[5:9, 2] = 0.0
     frame.insert(0, "time", pd.date_range("2024-01-01", periods=len(frame), freq="h"))
@@ -141,29 +126,29 @@ def test_own_files_with_gaps_from_inspection_to_score(tmp_path, tiny):
     ]
     pd.DataFrame(edges, columns=["source", "target"]).to_csv(tmp_path / "g.csv", index=False)
     where = ["x.csv", "--graph", "g.csv", "--missing", 0, "--unit", "mph"]
-    found = json.loads(run("data", "inspect", *where, "--json", cwd=tmp_path).stdout)
+    found = json.loads(here("data", "inspect", *where, "--json", cwd=tmp_path).stdout)
     assert found["signals"]["missing"] == pytest.approx(4 / 600)
     assert found["graph"]["pairs"] == 7
-    trained = run("train", "--data", *where, "--max-updates", 20, "--out", "run", *QUICK, cwd=tmp_path)
+    trained = here("train", "--data", *where, "--max-updates", 20, "--out", "run", *QUICK, cwd=tmp_path)
     assert trained.returncode == 0, trained.stderr
     assert "note: 0.67% of the readings are missing" in trained.stderr
     assert json.loads((tmp_path / "run/run.json").read_text())["data"]["made"]["markers"] == [0.0]
-    assert run("sample", "run", "-n", 20, "--out", "y.npz", cwd=tmp_path).returncode == 0
+    assert here("sample", "run", "-n", 20, "--out", "y.npz", cwd=tmp_path).returncode == 0
     with np.load(tmp_path / "y.npz") as file:
         assert str(file["unit"]) == "mph"
-    result = run("evaluate", "y.npz", "--data", *where, "--fill", "linear", "--observed-only", "--json", cwd=tmp_path)
+    result = here("evaluate", "y.npz", "--data", *where, "--fill", "linear", "--observed-only", "--json", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["n"] == 20
 
 
-def test_exported_built_in_data_are_the_data(tmp_path):
-    assert run("data", "export", "sbm-c4", "--out", tmp_path / "d.npz").returncode == 0
+def test_exported_built_in_data_are_the_data(tmp_path, here):
+    assert here("data", "export", "sbm-c4", "--out", "d.npz", cwd=tmp_path).returncode == 0
     data = grcd.load_dataset("sbm-c4")
     with np.load(tmp_path / "d.npz") as file:
         assert np.array_equal(file["test"], data.test)
         assert np.array_equal(file["adjacency"], data.graph.weights.toarray())
-    assert "exists already" in refused(run("data", "export", "sbm-c4", "--out", tmp_path / "d.npz"))
-    listed = run("data", "list").stdout
+    assert "exists already" in refused(here("data", "export", "sbm-c4", "--out", "d.npz", cwd=tmp_path))
+    listed = here("data", "list", cwd=tmp_path).stdout
     assert all(name in listed for name in ("sbm-c1", "sbm-c4", "sbm-c16"))
 
 
@@ -215,7 +200,7 @@ def test_exported_built_in_data_are_the_data(tmp_path):
         ("train --data still.npy --graph tiny.npz", ["never change"]),
     ],
 )
-def test_what_the_user_can_correct(folder, args, parts):
+def test_what_the_user_can_correct(folder, here, monkeypatch, args, parts):
     x = np.random.RandomState(1).standard_normal((40, 6))
     for name, values in {
         "good": x,
@@ -228,16 +213,24 @@ def test_what_the_user_can_correct(folder, args, parts):
     (folder / "text.csv").write_text("a,b\n1,x\n2,3\n")
     (folder / "gaps.csv").write_text("a,b\n1,\n2,3\n")
     before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
-    nowhere = {**os.environ, "GRCD_DATA": "nowhere", "XDG_CACHE_HOME": "nowhere"}
-    message = refused(run(*args.split(), cwd=folder, env=nowhere))
+    monkeypatch.setenv("GRCD_DATA", "nowhere")
+    monkeypatch.setenv("XDG_CACHE_HOME", "nowhere")
+    message = refused(here(*args.split(), cwd=folder))
     assert [part for part in parts if part not in message] == []
     assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before  # nothing half-written
 
 
+@pytest.mark.parametrize("args", ["trian", "evaluate other.npy --data tiny.npz"], ids=["parsing", "at work"])
+def test_a_process_of_its_own_says_the_same_and_exits_with_2(folder, here, args):
+    np.save(folder / "other.npy", np.ones((4, 9)))
+    alone, inside = run(*args.split(), cwd=folder), here(*args.split(), cwd=folder)
+    assert refused(alone) == refused(inside)
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_cannot_be_written(folder, tmp_path):
+def test_a_folder_that_cannot_be_written(folder, here, tmp_path):
     tmp_path.chmod(0o500)
-    assert "Permission denied" in refused(run("sample", "runs/tiny-grcd-s5", "--out", tmp_path / "x.npz", cwd=folder))
+    assert "Permission denied" in refused(here("sample", "runs/tiny-grcd-s5", "--out", tmp_path / "x.npz", cwd=folder))
 
 
 def test_a_name_that_standard_output_cannot_show_never_ends_a_command(tmp_path):

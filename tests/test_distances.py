@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import close, examples
 from scipy.special import hyp1f1
 from typer.testing import CliRunner
 
@@ -50,17 +51,17 @@ def naive_energy(x, y):
 def test_energy_by_hand():
     # Two points 3 apart, and twice the corner that makes a 3-4-5 triangle of them: 2 (4 + 5)/2 - 3 - 0.
     x, y = np.array([[0.0, 0.0], [3.0, 0.0]]), np.array([[0.0, 4.0], [0.0, 4.0]])
-    assert metrics.energy(x, y) == pytest.approx(6.0, abs=1e-7)
+    assert metrics.energy(x, y) == pytest.approx(6.0, rel=1e-8)
     # {0, 3} and {1, 5}: 2 (1 + 5 + 2 + 2)/4 - 3 - 4. Unbiased, it may be negative.
-    assert metrics.energy(column(0, 3), column(1, 5)) == pytest.approx(-2.0, abs=1e-7)
+    assert metrics.energy(column(0, 3), column(1, 5)) == pytest.approx(-2.0, rel=1e-8)
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (17, 30), (40, 9)])
 def test_energy_equals_the_naive_one(block, sizes):
     x, y = normal(sizes[0], 4, 0), np.round(normal(sizes[1], 4, 1, 0.5, 2.0))
-    assert metrics.energy(x, y) == pytest.approx(naive_energy(x, y), abs=1e-6)
+    close(metrics.energy(x, y), naive_energy(x, y), 1e-8, size=[*x.flat, *y.flat])
     assert metrics.energy(torch.tensor(x), torch.tensor(y)) == metrics.energy(x, y)
-    assert metrics.energy(y, x) == pytest.approx(metrics.energy(x, y), abs=1e-12)
+    close(metrics.energy(y, x), metrics.energy(x, y), 1e-14, size=[*x.flat, *y.flat])
 
 
 def mean_distance(shift, nodes):
@@ -84,17 +85,17 @@ def test_energy_of_shifted_gaussians_has_its_closed_form_as_mean(shift, nodes):
 
 def test_wasserstein_by_hand():
     # In one dimension every direction is the axis. {0, 1} and {0, 0, 3}: 0 up to 1/2, then 1 up to 2/3, then 2.
-    assert metrics.sliced_wasserstein(column(0, 1), column(0, 3, 0)) == pytest.approx(1 / 6 + 2 / 3, abs=1e-14)
-    assert metrics.sliced_wasserstein(column(1, 0), column(0, 0)) == pytest.approx(1 / 2, abs=1e-14)
+    assert metrics.sliced_wasserstein(column(0, 1), column(0, 3, 0)) == pytest.approx(1 / 6 + 2 / 3, rel=1e-14)
+    assert metrics.sliced_wasserstein(column(1, 0), column(0, 0)) == pytest.approx(1 / 2, rel=1e-14)
     # Twice each: the same distribution.
-    assert metrics.sliced_wasserstein(column(4, 1, 7), column(1, 1, 4, 4, 7, 7)) == pytest.approx(0.0, abs=1e-15)
+    assert metrics.sliced_wasserstein(column(4, 1, 7), column(1, 1, 4, 4, 7, 7)) == pytest.approx(0.0, abs=1e-16 * 7)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(*(st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=12) for _ in "xy"))
 def test_wasserstein_in_one_dimension_equals_scipys(x, y):
     expected = scipy.stats.wasserstein_distance(x, y)
-    assert metrics.sliced_wasserstein(column(*x), column(*y)) == pytest.approx(expected, abs=1e-12)
+    close(metrics.sliced_wasserstein(column(*x), column(*y)), expected, 1e-14, size=[*x, *y])
 
 
 @pytest.mark.parametrize("sizes", [(20, 20), (12, 31)])
@@ -103,7 +104,7 @@ def test_sliced_wasserstein_equals_the_naive_one(block, sizes):
     u = Stream(0, "directions").normal(range(500), 3).numpy()
     u /= np.linalg.norm(u, axis=1, keepdims=True)
     expected = np.mean([scipy.stats.wasserstein_distance(x @ one, y @ one) for one in u])
-    assert metrics.sliced_wasserstein(x, y) == pytest.approx(expected, abs=1e-12)
+    assert metrics.sliced_wasserstein(x, y) == pytest.approx(expected, rel=1e-12)
     assert metrics.sliced_wasserstein(x, y, seed=1) != metrics.sliced_wasserstein(x, y)
 
 
@@ -141,14 +142,14 @@ def test_ks_of_uniform_grids(steps):
 def test_ks_with_ties_by_hand():
     # F and G after 0: 3/4 and 1/3; after 1: 3/4 and 1; after 2: 1 and 1.
     found = metrics.kolmogorov_smirnov(column(0, 0, 2, 0), column(1, 0, 1))
-    assert found == pytest.approx(3 / 4 - 1 / 3, abs=1e-15)
+    assert found == pytest.approx(3 / 4 - 1 / 3, rel=1e-14)
 
 
 def test_ks_equals_scipys_at_every_node(block):
     x, y = np.round(normal(31, 7, 0), 1), np.round(normal(44, 7, 1, 0.3, 1.5), 1)
     expected = [scipy.stats.ks_2samp(x[:, k], y[:, k]).statistic for k in range(7)]
-    assert metrics.node_kolmogorov_smirnov(x, y).numpy() == pytest.approx(np.array(expected), abs=1e-12)
-    assert metrics.kolmogorov_smirnov(x, y) == pytest.approx(np.mean(expected), abs=1e-12)
+    assert metrics.node_kolmogorov_smirnov(x, y).numpy() == pytest.approx(np.array(expected), rel=1e-12)
+    assert metrics.kolmogorov_smirnov(x, y) == pytest.approx(np.mean(expected), rel=1e-12)
 
 
 # -- correlations --------------------------------------------------------------------------------------------------
@@ -156,9 +157,9 @@ def test_ks_equals_scipys_at_every_node(block):
 
 def test_correlation_error_of_known_matrices():
     up, down = np.array([[0.0, 0.0], [1.0, 3.0], [2.0, 6.0]]), np.array([[0.0, 5.0], [1.0, 4.0]])
-    assert metrics.correlation_error(up, down) == pytest.approx(math.sqrt((0 + 4 + 4 + 0) / 4), abs=1e-12)
+    assert metrics.correlation_error(up, down) == pytest.approx(math.sqrt((0 + 4 + 4 + 0) / 4), rel=1e-12)
     stuck = np.array([[0.0, 0.1], [1.0, 0.1], [5.0, 0.1]])  # [[1, 0], [0, 0]] against all ones
-    assert metrics.correlation_error(stuck, up) == pytest.approx(math.sqrt(3 / 4), abs=1e-12)
+    assert metrics.correlation_error(stuck, up) == pytest.approx(math.sqrt(3 / 4), rel=1e-12)
     assert metrics.correlation_error(stuck, stuck[::-1] - 3.0) == 0.0
 
 
@@ -166,8 +167,8 @@ def test_correlation_error_equals_the_naive_one_and_ignores_units():
     mix = np.random.RandomState(5).standard_normal((6, 6))
     x, y = normal(50, 6, 0) @ mix, normal(35, 6, 1)
     expected = np.sqrt(np.mean((np.corrcoef(x.T) - np.corrcoef(y.T)) ** 2))
-    assert metrics.correlation_error(x, y) == pytest.approx(expected, abs=1e-12)
-    assert metrics.correlation_error(1e3 + 7.0 * x, y * np.arange(1, 7)) == pytest.approx(expected, abs=1e-9)
+    assert metrics.correlation_error(x, y) == pytest.approx(expected, rel=1e-12)
+    assert metrics.correlation_error(1e3 + 7.0 * x, y * np.arange(1, 7)) == pytest.approx(expected, rel=1e-9)
 
 
 # -- tails ---------------------------------------------------------------------------------------------------------
@@ -228,7 +229,7 @@ def test_a_signal_is_not_known_by_its_neighbour_in_time():
 
 def test_memorisation_by_hand():
     train, real = column(0, 10), column(1, 12, -4)  # 1, 2 and 4 away
-    assert metrics.memorisation(column(9, 4), real, train) == pytest.approx((1 + 4) / 2 / 2, abs=1e-12)
+    assert metrics.memorisation(column(9, 4), real, train) == pytest.approx((1 + 4) / 2 / 2, rel=1e-12)
     assert math.isnan(metrics.memorisation(column(9, 4), column(10, 0, 3), train))
 
 
@@ -257,7 +258,7 @@ def test_mmd2_takes_the_bandwidth_it_is_given():
     x, y = torch.tensor([0.0, 1.0]), torch.tensor([3.0, 7.0])
     for bandwidth in (0.2, 5.0):
         expected = sum(a * k(d, bandwidth) for a, d in [(1, 1), (1, 4), (-0.5, 3), (-0.5, 7), (-0.5, 2), (-0.5, 6)])
-        assert mmd.mmd2(x, y, bandwidth) == pytest.approx(expected, abs=1e-12)
+        assert mmd.mmd2(x, y, bandwidth) == pytest.approx(expected, rel=1e-12)
     assert mmd.mmd2(x, y, 3.5) == mmd.mmd2(x, y) == mmd.mmd2(x, y, 0.0)
 
 
@@ -272,9 +273,9 @@ def test_wild_numbers_have_no_say_in_a_frozen_bandwidth():
     within, between = (k(x, x) - 5 * 20) / (40 * 39), k(x, y) / (40 * 20)
     expected = within + (k(y, y) - 5 * 20) / (20 * 19) - 2 * between
     with_wild, shifted = torch.cat([x, 1e6 * wild]), torch.cat([x + 3.0, 1e6 * wild])
-    assert mmd.mmd2(with_wild, y, bandwidth) == pytest.approx(expected, abs=1e-12)
+    assert mmd.mmd2(with_wild, y, bandwidth) == pytest.approx(expected, rel=1e-12)
     # By the pooled median all others are one point: whether they are right is no longer seen.
-    assert mmd.mmd2(shifted, y) == pytest.approx(mmd.mmd2(with_wild, y), abs=1e-4)
+    assert mmd.mmd2(shifted, y) == pytest.approx(mmd.mmd2(with_wild, y), rel=1e-3)
     assert mmd.mmd2(shifted, y, bandwidth) > mmd.mmd2(with_wild, y, bandwidth) + 0.5
 
 
@@ -315,14 +316,14 @@ def test_values_and_floors_are_those_of_z_scored_signals(tiny, generated, found)
     assert list(found) == NAMES
     for name in METRICS:
         metric = getattr(metrics, name)
-        assert found[name].value == pytest.approx(metric(z(generated), y), abs=1e-9), name
-        assert found[name].floor == pytest.approx(metric(chosen, y), abs=1e-9), name
-    assert found["memorisation"].value == pytest.approx(metrics.memorisation(z(generated), y, z(tiny.train)), abs=1e-9)
+        assert found[name].value == pytest.approx(metric(z(generated), y), rel=1e-9), name
+        assert found[name].floor == pytest.approx(metric(chosen, y), rel=1e-9), name
+    assert found["memorisation"].value == pytest.approx(metrics.memorisation(z(generated), y, z(tiny.train)), rel=1e-9)
     assert metrics.memorisation(chosen, y, z(tiny.train)) == found["memorisation"].floor == 0.0
-    assert found["frozen_ammd"].floor == pytest.approx(floor(tiny).ammd, abs=1e-12)
+    assert found["frozen_ammd"].floor == pytest.approx(floor(tiny).ammd, rel=1e-12)
     widths = bandwidths(tiny.graph, chosen, y)
     expected = frozen_ammd(z(generated), y, tiny.graph, widths)
-    assert found["frozen_ammd"].value == pytest.approx(expected, abs=1e-9)
+    assert found["frozen_ammd"].value == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_spread_is_that_of_five_disjoint_parts_over_the_root_of_five(tiny, found):
@@ -334,7 +335,7 @@ def test_the_spread_is_that_of_five_disjoint_parts_over_the_root_of_five(tiny, f
     ]
     for name in ("energy", "sliced_wasserstein", "kolmogorov_smirnov", "correlation_error", "tail_coverage"):
         values = [getattr(metrics, name)(a, b) for a, b in zip(*parts, strict=True)]
-        assert found[name].spread == pytest.approx(np.std(values, ddof=1) / math.sqrt(5), abs=1e-9), name
+        assert found[name].spread == pytest.approx(np.std(values, ddof=1) / math.sqrt(5), rel=1e-9), name
 
 
 def test_the_spread_is_about_that_of_floors_from_other_signals(tiny):
@@ -357,9 +358,9 @@ def test_a_ratio_needs_a_floor_that_is_more_than_chance_and_an_ideal_of_zero():
 
 def test_scored_against_another_split(tiny, generated):
     z, other = z_scored(tiny), distances(generated, tiny, "val")
-    assert other["energy"].value == pytest.approx(metrics.energy(z(generated), z(tiny.val)), abs=1e-9)
+    assert other["energy"].value == pytest.approx(metrics.energy(z(generated), z(tiny.val)), rel=1e-9)
     chosen = tiny.train[np.linspace(0, 59, 30).astype(int)]
-    assert other["energy"].floor == pytest.approx(metrics.energy(z(chosen), z(tiny.val)), abs=1e-9)
+    assert other["energy"].floor == pytest.approx(metrics.energy(z(chosen), z(tiny.val)), rel=1e-9)
 
 
 def test_neither_the_order_of_signals_nor_that_of_nodes_counts(tiny, generated, found):
@@ -367,10 +368,13 @@ def test_neither_the_order_of_signals_nor_that_of_nodes_counts(tiny, generated, 
     parts = (part[:, nodes] for part in (tiny.train, tiny.val, tiny.test))
     moved = distances(generated[np.ix_(rows, nodes)], grcd.Dataset("moved", tiny.graph.permuted(nodes), *parts))
     for name in sorted(set(NAMES) - {"sliced_wasserstein", "classifier_accuracy"}):
-        assert moved[name].to_dict() == pytest.approx(found[name].to_dict(), abs=1e-7), name
+        here, there = found[name].to_dict(), moved[name].to_dict()
+        told = [key for key, value in here.items() if value is not None]
+        assert told == [key for key, value in there.items() if value is not None], name
+        assert [there[key] for key in told] == pytest.approx([here[key] for key in told], rel=1e-7), name
     z = z_scored(tiny)
     x, y = z(generated), z(tiny.test)
-    assert metrics.sliced_wasserstein(x[rows], y) == pytest.approx(found["sliced_wasserstein"].value, abs=1e-12)
+    assert metrics.sliced_wasserstein(x[rows], y) == pytest.approx(found["sliced_wasserstein"].value, rel=1e-12)
     # Its directions stay where they are: other nodes, other projections.
     assert moved["sliced_wasserstein"].value == pytest.approx(found["sliced_wasserstein"].value, rel=0.2)
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from laws import examples
 
 import grcd
 from grcd.data import gaps, splits
@@ -53,7 +54,7 @@ TABLES = hnp.arrays(np.float64, (20, 2), elements=st.one_of(st.floats(-9, 9), st
 CUTS = list(splits.cut(20).values())
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(TABLES)
 def test_forward_backward_is_what_pandas_does_on_the_whole_series(x):
     x[0] = 1.0  # every node has a training reading
@@ -63,7 +64,7 @@ def test_forward_backward_is_what_pandas_does_on_the_whole_series(x):
 
 @pytest.mark.parametrize("policy", ["forward-backward", "linear", "mean"])
 @pytest.mark.parametrize("rows", [CUTS, list(splits.drawn(20, 5).values())], ids=["chronological", "random"])
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(x=TABLES, y=TABLES)
 def test_nothing_flows_from_a_later_split_to_an_earlier_one(policy, rows, x, y):
     x[rows[0][:1] if isinstance(rows[0], np.ndarray) else 0] = 1.0

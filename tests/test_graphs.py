@@ -11,16 +11,17 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from laws import examples
 
 from grcd.data.graphs import READERS, read_graph
 from grcd.errors import InputError
 from grcd.graph import Graph
 from grcd.weights import distances
 
-few = settings(max_examples=40, deadline=None)
-many = settings(max_examples=200, deadline=None)
+few = examples(40)
+many = examples(200)
 
 NAMES = ["007", "NA", "Plouescat-é", "12", "1e5", "x"]  # none of them a number, a gap or a column
 W = np.zeros((6, 6))

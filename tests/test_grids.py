@@ -4,20 +4,17 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import each_close, examples
 from scipy.optimize import brentq
 
 from grcd import grids
 from grcd.errors import InputError
 
-many = settings(max_examples=50, deadline=None)
+many = examples(50)
 steps = st.integers(1, 64)
 ends = st.tuples(st.floats(1e-3, 1.0), st.floats(1.5, 100.0))  # q_min, q_max
-
-
-def close(actual, expected, rtol=1e-12):
-    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=0)
 
 
 @many
@@ -26,7 +23,7 @@ def test_power_is_the_papers_law_step_by_step(ends, K, rho):
     low, high = ends
     grid = grids.power(high, low, K, rho)
     # The bracket of eq. grid as a weighted mean, which cancels nowhere.
-    close(grid, [((1 - j / K) * high ** (1 / rho) + j / K * low ** (1 / rho)) ** rho for j in range(K + 1)])
+    each_close(grid, [((1 - j / K) * high ** (1 / rho) + j / K * low ** (1 / rho)) ** rho for j in range(K + 1)])
 
 
 @many
@@ -45,15 +42,15 @@ def test_grids_strictly_descend_between_ends_that_are_exact(ends, K, rho):
 @given(ends=ends, K=steps)
 def test_rho_one_is_uniform(ends, K):
     low, high = ends
-    close(grids.power(high, low, K, 1), [((K - j) * high + j * low) / K for j in range(K + 1)])
+    each_close(grids.power(high, low, K, 1), [((K - j) * high + j * low) / K for j in range(K + 1)])
 
 
 @many
 @given(ends=ends, K=steps)
 def test_log_snr_is_uniform_in_minus_log_q(ends, K):
     low, high = ends
-    half_log_snr = -np.log(grids.log_snr(high, low, K))
-    np.testing.assert_allclose(np.diff(half_log_snr), np.full(K, math.log(high / low) / K), rtol=0, atol=1e-13)
+    grid = grids.log_snr(high, low, K)
+    each_close(grid[1:] / grid[:-1], np.full(K, (low / high) ** (1 / K)), 1e-13)
 
 
 @many
@@ -98,7 +95,7 @@ def test_levels_are_where_a_root_finder_sees_the_entropy_fall_by_equal_steps(end
         target = top + j / K * (bottom - top)
         found = brentq(lambda s, t=target: entropy_of(math.exp(s), v, weight) - t, math.log(low), math.log(high))
         expected.append(math.exp(found))
-    close(grids.entropy(high, low, K, np.array(v), np.array(weight)), [*expected, low], rtol=tabulated(low, high))
+    each_close(grids.entropy(high, low, K, np.array(v), np.array(weight)), [*expected, low], rtol=tabulated(low, high))
 
 
 @many
@@ -109,9 +106,9 @@ def test_one_mode_has_its_levels_in_closed_form(ends, K, v):
     s = np.arange(1, K) / K
     inner = np.sqrt((v + high**2) ** (1 - s) * (v + low**2) ** s - v)
     one = grids.entropy(high, low, K, np.array([v]), np.array([1.0]))
-    close(one, [high, *inner, low], rtol=tabulated(low, high))
+    each_close(one, [high, *inner, low], rtol=tabulated(low, high))
     if v == 0:
-        close(one, grids.log_snr(high, low, K), rtol=tabulated(low, high))
+        each_close(one, grids.log_snr(high, low, K), rtol=tabulated(low, high))
 
 
 @many
@@ -119,9 +116,9 @@ def test_one_mode_has_its_levels_in_closed_form(ends, K, v):
 def test_only_the_shares_of_the_modes_count_and_not_their_order(ends, K, modes, scale, data):
     (low, high), (v, weight) = ends, map(np.array, zip(*modes, strict=True))
     grid = grids.entropy(high, low, K, v, weight)
-    close(grids.entropy(high, low, K, v, scale * weight), grid, rtol=1e-7)
+    each_close(grids.entropy(high, low, K, v, scale * weight), grid, rtol=1e-7)
     order = data.draw(st.permutations(range(len(v))))
-    close(grids.entropy(high, low, K, v[order], weight[order]), grid, rtol=1e-7)
+    each_close(grids.entropy(high, low, K, v[order], weight[order]), grid, rtol=1e-7)
 
 
 @many
@@ -130,8 +127,8 @@ def test_a_variance_that_counts_several_times_is_as_many_modes(ends, K, counts):
     (low, high), (v, times) = ends, map(np.array, zip(*counts, strict=True))
     listed = np.repeat(v, times)
     found = grids.entropy(high, low, K, v, times)
-    close(found, grids.entropy(high, low, K, listed, np.ones(len(listed))), rtol=1e-7)
-    close(grids.make("entropy", high, low, K, variances=(v, times)), found, rtol=0)
+    each_close(found, grids.entropy(high, low, K, listed, np.ones(len(listed))), rtol=1e-7)
+    each_close(grids.make("entropy", high, low, K, variances=(v, times)), found, rtol=0)
 
 
 def test_levels_crowd_where_modes_emerge_from_the_noise():
@@ -148,9 +145,9 @@ def test_levels_crowd_where_modes_emerge_from_the_noise():
 def test_the_papers_defaults_by_hand():
     """``q`` from 2 to 0.04 in four steps: ``rho = 3`` is the default, and it makes cube roots equidistant."""
     roots = np.linspace(2 ** (1 / 3), 0.04 ** (1 / 3), 5)
-    close(grids.make("power", 2.0, 0.04, 4), roots**3)
-    close(grids.make("power", 2.0, 0.04, 4, rho=1), [2.0, 1.51, 1.02, 0.53, 0.04])
-    close(grids.make("log-snr", 2.0, 0.02, 2), [2.0, 0.2, 0.02])
+    each_close(grids.make("power", 2.0, 0.04, 4), roots**3)
+    each_close(grids.make("power", 2.0, 0.04, 4, rho=1), [2.0, 1.51, 1.02, 0.53, 0.04])
+    each_close(grids.make("log-snr", 2.0, 0.02, 2), [2.0, 0.2, 0.02])
 
 
 @pytest.mark.parametrize("levels", [[2, 1, 0.5], (2.0, 1.0, 0.5), np.array([2.0, 1.0, 0.5])])

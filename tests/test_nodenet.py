@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from laws import close
 from mixtures import normal
 from test_backbone import FLOAT32, GRAPHS, every_graph, shift
 
@@ -59,9 +60,9 @@ def test_it_is_what_its_docstring_says(graph):
     network, x = network_on(graph), normal(3, len(graph), seed=1)
     t = torch.tensor([[0.1], [0.4], [0.9]], dtype=torch.float64)
     expected = torch.stack([plain(network, graph, x[k], float(t[k])) for k in range(3)])
-    torch.testing.assert_close(network(x, t).double(), expected, rtol=1e-5, atol=2e-5)
+    close(network(x, t).double(), expected, 2e-5)
     same = network(x, torch.tensor(0.4))  # one time for all
-    torch.testing.assert_close(same[1], network(x, t)[1], **FLOAT32)
+    close(same[1], network(x, t)[1], FLOAT32)
 
 
 def test_before_training_it_is_zero_and_every_node_can_learn():

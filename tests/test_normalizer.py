@@ -4,15 +4,16 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import close, examples
 
 from grcd import normalizer
 from grcd.errors import InputError
 from grcd.graph import Graph
 from grcd.normalizer import Normalizer, check_signals
 
-many = settings(max_examples=40, deadline=None)
+many = examples(40)
 NAMES = ["north", "east", "south", "west"]
 GRAPH = Graph.from_adjacency(np.ones((4, 4)), NAMES)
 seeds = st.integers(0, 2**32 - 1)
@@ -23,10 +24,6 @@ def signals(seed, rows, scale=1.0, offset=0.0):
     return offset + scale * np.random.default_rng(seed).standard_normal((rows, 4))
 
 
-def close(actual, expected, rtol=1e-12, atol=0.0):
-    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=atol)
-
-
 @many
 @given(seed=seeds, rows=samples)
 def test_statistics_are_the_mean_and_the_population_deviation_of_each_node(seed, rows):
@@ -35,8 +32,8 @@ def test_statistics_are_the_mean_and_the_population_deviation_of_each_node(seed,
     for node in range(4):
         column = x[:, node].tolist()
         mean = math.fsum(column) / rows
-        close(found.mean[node], mean, atol=1e-15)
-        close(found.std[node], math.sqrt(math.fsum((value - mean) ** 2 for value in column) / rows), atol=1e-15)
+        close(found.mean[node], mean, 1e-15, size=column)
+        close(found.std[node], math.sqrt(math.fsum((value - mean) ** 2 for value in column) / rows), 1e-15, size=column)
 
 
 def test_statistics_by_hand():
@@ -52,10 +49,10 @@ def test_statistics_by_hand():
 def test_training_signals_come_out_with_mean_zero_and_deviation_one_and_go_back(seed, rows, scale, offset):
     x, other = signals(seed, rows, scale, offset), signals(seed + 1, 5, scale, offset)
     found = Normalizer.fit(x, GRAPH)
-    size = (1 + np.abs(x).max() / found.std.min()) * 1e-14  # rounding of the readings, in deviations
-    close(found.apply(x).mean(axis=0), np.zeros(4), atol=size)
-    close(found.apply(x).std(axis=0), np.ones(4), rtol=size)
-    close(found.undo(found.apply(other)), other, atol=1e-14 * np.abs(other).max())
+    size = 1 + np.abs(x).max() / found.std.min()  # of the readings, in deviations
+    close(found.apply(x).mean(axis=0), np.zeros(4), 1e-14, size=size)
+    close(found.apply(x).std(axis=0), np.ones(4), 1e-14, size=size)
+    close(found.undo(found.apply(other)), other, 1e-14)
 
 
 @many
@@ -64,8 +61,8 @@ def test_normalised_signals_have_no_units(seed, scale, offset):
     """Degrees Fahrenheit or Celsius: the same z-scores."""
     x = signals(seed, 8)
     y = scale * x + offset
-    size = (1 + np.abs(y).max() / scale) * 1e-13
-    close(Normalizer.fit(y, GRAPH).apply(y), Normalizer.fit(x, GRAPH).apply(x), rtol=0, atol=size / x.std(axis=0).min())
+    size = (1 + np.abs(y).max() / scale) / x.std(axis=0).min()
+    close(Normalizer.fit(y, GRAPH).apply(y), Normalizer.fit(x, GRAPH).apply(x), 1e-13, size=size)
 
 
 def test_what_changes_little_beside_its_size_does_change():
@@ -118,8 +115,8 @@ def test_statistics_with_gaps_are_those_of_what_was_observed(seed, rows, dtype):
     for node in range(4):
         column = [float(value) for value in x[:, node] if value == value]
         mean = math.fsum(column) / len(column)
-        close(found.mean[node], mean)
-        close(found.std[node], math.sqrt(math.fsum((v - mean) ** 2 for v in column) / len(column)))
+        close(found.mean[node], mean, 1e-14, size=column)
+        close(found.std[node], math.sqrt(math.fsum((v - mean) ** 2 for v in column) / len(column)), 1e-14, size=column)
 
 
 @pytest.mark.parametrize("rows", [2, 3, 4, 100])

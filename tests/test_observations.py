@@ -4,6 +4,7 @@ import mixtures
 import numpy as np
 import pytest
 import torch
+from laws import close
 from scipy.stats import multivariate_normal, norm
 
 import grcd
@@ -33,10 +34,6 @@ KINDS = {
 REFERENCES = {"gaussian": PARTS[1], "low rank": PARTS[2], "mixture": THREE}
 cases = pytest.mark.parametrize("seen", KINDS.values(), ids=KINDS)
 kinds = pytest.mark.parametrize("reference", REFERENCES.values(), ids=REFERENCES)
-
-
-def close(actual, expected, rtol=1e-9, atol=1e-9):
-    np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=rtol, atol=atol)
 
 
 def rows(seen, b):
@@ -73,7 +70,7 @@ def test_the_posterior_is_its_formula_signal_by_signal(reference, seen):
         close(found.mean[b], weights @ means)
         off = means - weights @ means
         left = covariances + off[:, :, None] * off[:, None, :]
-        close(found.covariance()[b], np.einsum("k,kij->ij", weights, left), atol=1e-8)
+        close(found.covariance()[b], np.einsum("k,kij->ij", weights, left), size=THREE.covariance())
 
 
 @cases
@@ -97,7 +94,7 @@ def test_draws_have_the_mean_and_covariance_of_the_component_that_is_chosen(refe
             _, means, covariances, _ = naive(reference, seen, b)
             root = (drawn[b, 1:] - drawn[b, 0]).numpy()
             close(drawn[b, 0], means[k])
-            close(root.T @ root, covariances[k], atol=1e-8)
+            close(root.T @ root, covariances[k], size=THREE.covariance())
 
 
 def test_the_evidence_of_a_whole_signal_is_its_density_and_its_components_are_as_responsible():
@@ -105,7 +102,7 @@ def test_the_evidence_of_a_whole_signal_is_its_density_and_its_components_are_as
     close(found.log_evidence, THREE.log_prob(X))
     close(found.weights, THREE.responsible(X))
     close(found.mean, X)
-    close(found.covariance(), np.zeros((BATCH, NODES, NODES)))
+    close(found.covariance(), np.zeros((BATCH, NODES, NODES)), size=THREE.covariance())
     noisy = posterior(THREE, Observations(X, noise=torch.full((NODES,), 0.25).double()))
     close(noisy.log_evidence, THREE.log_prob(X, 0.5))  # noise of a level is that level
     close(noisy.mean, X + 0.25 * THREE.score(X, 0.5))  # and Tweedie's formula the posterior mean
@@ -141,7 +138,7 @@ def test_what_was_observed_without_noise_is_drawn_as_it_was(v):
         y = gaussian.draw(X) @ A.T
         given = posterior(gaussian, Observations(y, A))
         drawn = given.draw(1, lambda _, shape: mixtures.normal(*shape, seed=6), torch.zeros(BATCH, 1).double())
-        close(drawn[:, 0] @ A.T, y, rtol=1e-9, atol=1e-9 * np.sqrt(v.max()))
+        close(drawn[:, 0] @ A.T, y, 1e-9, size=np.sqrt(v.max()))
 
 
 @pytest.mark.parametrize("q", [0.04, 0.5, 2.0, 30.0])
@@ -165,7 +162,7 @@ def test_without_a_residual_guidance_is_the_score_of_the_reference_given_the_obs
         total = total + torch.stack(joint).logsumexp(0)
     (gradient,) = torch.autograd.grad(total, x)
     found = guided(reference.eps, reference, seen)(x.detach(), q)
-    close(found, -q * gradient, rtol=1e-6, atol=1e-7)
+    close(found, -q * gradient, 1e-7)
 
 
 @kinds
@@ -179,7 +176,7 @@ def test_exact_observations_hold_of_every_prediction_whatever_the_network_says(r
             D = x - q * guided(wrong, reference, seen)(x, q)
             got, told = seen.of(D).view(BATCH, 2, -1), seen.y[:, None].expand(BATCH, 2, -1)
             kept = ~told.isnan()
-            close(got[kept], told[kept], atol=1e-8)
+            close(got[kept], told[kept], 1e-9)
 
 
 def test_nothing_observed_changes_nothing():
@@ -261,4 +258,4 @@ def test_the_last_step_is_the_posterior_given_the_noisy_state_too(reference):
     error = 6 * (4 * scale[:, :, None] * scale[:, None] / n).sqrt()  # a mixture's tails are heavier than a Gaussian's
     assert ((off.mT @ off / n - C).abs() < error).all()
     there = ~seen.y[:, 0].isnan()  # the first row is exact
-    close((drawn @ seen.H[0])[there], seen.y[there, :1].expand(-1, n), atol=1e-8)
+    close((drawn @ seen.H[0])[there], seen.y[there, :1].expand(-1, n), 1e-9)

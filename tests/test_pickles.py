@@ -10,8 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 
 from grcd.data.pickles import adjacency, load
 from grcd.errors import InputError
@@ -387,13 +388,13 @@ def scratch(tmp_path_factory):
 
 
 @given(data=st.binary(max_size=200))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_random_bytes_are_a_value_or_an_input_error(scratch, data):
     _value_or_input_error(scratch, data)
 
 
 @given(pieces=st.lists(st.sampled_from(PIECES), max_size=30))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_random_programs_are_a_value_or_an_input_error(scratch, pieces):
     _value_or_input_error(scratch, b"".join(pieces) + b".")
 
@@ -402,7 +403,7 @@ def test_random_programs_are_a_value_or_an_input_error(scratch, pieces):
     data=st.sampled_from(VALID),
     edits=st.lists(st.tuples(st.integers(0, 10_000), st.binary(max_size=3), st.integers(0, 3)), min_size=1, max_size=4),
 )
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_damaged_pickles_are_a_value_or_an_input_error(scratch, data, edits):
     for place, new, drop in edits:
         place %= len(data) + 1

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 from folders import edit, record
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import close, examples
 from scipy.spatial.distance import cdist
 from test_gaps_training import holes
 
@@ -49,7 +50,7 @@ def test_one_thing_after_the_other_is_varied_and_what_was_chosen_is_held():
     assert chosen == {1: Choice(0.5), 2: Choice(0.5, "entropy"), 4: Choice(0.5, "entropy", 3.0, "residual-3m")}
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.integers(0, 3), min_size=3 * 18, max_size=3 * 18))
 def test_the_plan_is_that_of_a_naive_search_and_of_equal_ones_the_first(values):
     known = dict(zip(product(plan.BUDGETS, EVERY), values, strict=True))
@@ -110,7 +111,7 @@ choices = st.builds(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.dictionaries(st.integers(1, 1000), choices, max_size=5))
 def test_a_plan_comes_back_from_a_file(made):
     assert plan.of(json.loads(json.dumps(plan.to_dict(made)))) == made
@@ -190,7 +191,7 @@ def test_candidates_are_compared_on_the_same_noise_with_all_validation_signals(t
     assert len(seen) == plan.count() == 14
     assert all(torch.equal(real, z) for _, real in seen)
     for k, (choice, nfe) in enumerate(((Choice(), 1), (Choice(0.5), 1), (Choice(0.25), 1), (Choice(), 2))):
-        torch.testing.assert_close(seen[k][0], generated(model, choice, nfe), rtol=1e-5, atol=1e-5)
+        close(seen[k][0], generated(model, choice, nfe), 1e-5)
     # Samples of the same seed are others: what a plan was chosen on is not what it is judged by.
     sampled = model.normalizer.apply(bare(model).sample(1000, nfe=1, seed=3))
     assert not np.isclose(sampled, seen[0][0].numpy()).all(axis=1).any()

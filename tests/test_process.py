@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 import scipy.linalg
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import close, each_close, examples
 from mixtures import random_graph
 
 from grcd.graph import Graph
 from grcd.process import ConjugateProcess, HeatProcess, SharedClock, VEProcess
 
-many = settings(max_examples=40, deadline=None)
+many = examples(40)
 times = st.floats(0.02, 1.0)
 levels = st.floats(0.04, 33.0)
 eigenvalues = st.lists(st.integers(5, 105), min_size=2, max_size=6, unique=True).map(lambda mu: np.sort(mu) / 100)
@@ -31,10 +32,6 @@ def processes(draw):
     return ConjugateProcess.on(graph(draw(st.integers(0, 999))).spectrum, draw(st.floats(0.01, 0.5)), **settings)
 
 
-def close(actual, expected, rtol=1e-12, atol=0.0):
-    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=atol)
-
-
 def slope(function, at):
     """The derivative of a function of one number, exact to rounding."""
     return torch.autograd.functional.jacobian(function, torch.tensor(at, dtype=torch.float64))
@@ -44,21 +41,21 @@ def slope(function, at):
 @given(process=processes(), t=times)
 def test_coefficients_are_the_papers_formulas_mode_by_mode(process, t):
     kappa, sigma, q = process.kappa, process.sigma, process.kappa * t
-    close(process.q(t), q)
-    close(process.t(q), t)
+    each_close(process.q(t), q)
+    each_close(process.t(q), t)
     for i, mu in enumerate(process.mu.tolist()):
         a = 1 / math.sqrt(1 + mu * q * q / sigma**2)
-        close(process.a(q)[i], a)
-        close(process.eta(q)[i], q * a)
-        close(process.c(t)[i], q * kappa / (sigma**2 + mu * q * q))
-        close(process.C(t)[i], math.log1p(mu * q * q / sigma**2) / (2 * mu))
-        close(process.gamma(0.7, q)[i], sigma**2 * (0.7 + q * q) / (sigma**2 + mu * q * q))
+        each_close(process.a(q)[i], a)
+        each_close(process.eta(q)[i], q * a)
+        each_close(process.c(t)[i], q * kappa / (sigma**2 + mu * q * q))
+        each_close(process.C(t)[i], math.log1p(mu * q * q / sigma**2) / (2 * mu))
+        each_close(process.gamma(0.7, q)[i], sigma**2 * (0.7 + q * q) / (sigma**2 + mu * q * q))
 
 
 @many
 @given(process=processes(), q=levels)
 def test_conditional_snr_is_the_same_for_every_mode(process, q):
-    close(process.conditional_snr(q), np.full(len(process.mu), 1 / q**2))
+    each_close(process.conditional_snr(q), np.full(len(process.mu), 1 / q**2))
 
 
 @many
@@ -67,18 +64,18 @@ def test_the_process_on_a_graph_diffuses_with_its_shifted_normalised_laplacian(s
     L = graph(seed).normalized.toarray()
     process = ConjugateProcess.on(graph(seed).spectrum, delta)
     dense = L / np.linalg.eigvalsh(L)[-1] + delta * np.eye(6)
-    close(process.nodes(process.mu * process.U), dense, atol=1e-13)
+    close(process.nodes(process.mu * process.U), dense, 1e-13)
 
 
 @many
 @given(process=processes(), u=st.floats(0, 1, exclude_max=True), w=st.floats(0, 1, exclude_max=True))
 def test_training_levels_are_uniform_in_time_between_the_ends(process, u, w):
     assert process.training_level(0.0) == process.q_min == process.kappa * process.t_min
-    close(process.training_level(1.0), process.q_max)
+    each_close(process.training_level(1.0), process.q_max)
     assert process.q_min <= process.training_level(u) <= process.q_max
     # equal stretches of u are equal stretches of t
     gap = process.t(process.training_level(u)) - process.t(process.training_level(w))
-    close(gap, (process.t_max - process.t_min) * (u - w), atol=1e-14)
+    close(gap, (process.t_max - process.t_min) * (u - w), 1e-14, size=process.t_max)
 
 
 def test_moving_to_a_device_keeps_every_setting():
@@ -92,9 +89,9 @@ def test_moving_to_a_device_keeps_every_setting():
 @given(process=processes(), t=times)
 def test_the_signal_decays_with_the_drift(process, t):
     """``da/dt = -mu c a`` from ``a(0) = 1``."""
-    close(slope(lambda t: process.a(process.q(t)), t), process.b(t) * process.a(process.q(t)), rtol=1e-11)
-    close(process.b(t), -process.mu * process.c(t))
-    close(process.a(0.0), np.ones(6))
+    each_close(slope(lambda t: process.a(process.q(t)), t), process.b(t) * process.a(process.q(t)), rtol=1e-11)
+    each_close(process.b(t), -process.mu * process.c(t))
+    each_close(process.a(0.0), np.ones(6))
 
 
 @many
@@ -111,16 +108,16 @@ def test_variances_obey_the_linear_variance_equation(process, t, v):
     for variance, start in ((gamma, v), (eta2, 0.0)):
         decay, growth = 2 * process.b(t) * variance(t), process.g2(t)
         # Near the limit the two terms cancel, so the tolerance is relative to the terms and not to their sum.
-        close(slope(variance, t), decay + growth, rtol=0, atol=1e-11 * float((growth - decay).max()))
-        close(variance(0.0), np.full(6, start))
+        close(slope(variance, t), decay + growth, rtol=1e-11, size=growth - decay)
+        each_close(variance(0.0), np.full(6, start))
 
 
 @many
 @given(process=processes(), t=times)
 def test_the_clock_rate_is_the_derivative_of_the_integrated_clock(process, t):
-    close(slope(process.C, t), process.c(t), rtol=1e-11)
-    close(process.C(0.0), np.zeros(6))
-    close(process.g2(t), 2 * process.sigma**2 * process.c(t))
+    each_close(slope(process.C, t), process.c(t), rtol=1e-11)
+    each_close(process.C(0.0), np.zeros(6))
+    each_close(process.g2(t), 2 * process.sigma**2 * process.c(t))
 
 
 @many
@@ -131,10 +128,10 @@ def test_to_graph_is_the_dense_inverse_square_root(seed, sigma, q):
     L_delta = L / np.linalg.eigvalsh(L)[-1] + 0.05 * np.eye(6)
     A = np.linalg.inv(scipy.linalg.sqrtm(np.eye(6) + q**2 / sigma**2 * L_delta))
     x = torch.from_numpy(np.random.default_rng(seed).standard_normal((3, 6)))
-    close(process.to_graph(x, q), x.numpy() @ A.T, rtol=1e-11, atol=1e-12)
-    close(process.to_conjugate(x, q), np.linalg.solve(A, x.numpy().T).T, rtol=1e-11, atol=1e-11)
-    close(process.to_conjugate(process.to_graph(x, q), q), x, rtol=1e-11, atol=1e-12)
-    close(process.to_graph(process.to_conjugate(x, q), q), x, rtol=1e-11, atol=1e-12)
+    close(process.to_graph(x, q), x.numpy() @ A.T, 1e-11)
+    close(process.to_conjugate(x, q), np.linalg.solve(A, x.numpy().T).T, 1e-11)
+    close(process.to_conjugate(process.to_graph(x, q), q), x, 1e-11)
+    close(process.to_graph(process.to_conjugate(x, q), q), x, 1e-11)
 
 
 @many
@@ -143,7 +140,7 @@ def test_conjugate_coordinates_have_the_same_noise_in_every_direction(process, q
     """The covariance of the noise in graph coordinates, pushed through ``A^-1``, is ``q^2 I``."""
     noise = process.nodes(process.eta(q) ** 2 * process.U)
     pushed = process.to_conjugate(process.to_conjugate(noise, q).T, q)
-    close(pushed / q**2, np.eye(6), atol=1e-11)
+    close(pushed / q**2, np.eye(6), 1e-11)
 
 
 @many
@@ -154,7 +151,7 @@ def test_a_noise_prediction_is_the_score_of_the_forward_kernel_in_graph_coordina
     A = process.to_graph(torch.eye(6, dtype=torch.float64), q)
     x = (x0 + q * eps) @ A
     expected = -np.linalg.solve((q**2 * A @ A).numpy(), (x - x0 @ A).T.numpy()).T
-    close(process.graph_score(eps, q), expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+    close(process.graph_score(eps, q), expected, 1e-11)
 
 
 def test_a_level_for_every_signal_is_the_same_as_one_signal_at_a_time():
@@ -162,7 +159,7 @@ def test_a_level_for_every_signal_is_the_same_as_one_signal_at_a_time():
     x = torch.from_numpy(np.random.default_rng(0).standard_normal((3, 6)))
     q = torch.tensor([[0.1], [1.0], [2.0]], dtype=torch.float64)
     for function in (process.to_graph, process.to_conjugate, process.graph_score):
-        close(function(x, q), torch.cat([function(x[[k]], float(q[k])) for k in range(3)]), rtol=1e-11, atol=1e-13)
+        close(function(x, q), torch.cat([function(x[[k]], float(q[k])) for k in range(3)]), 1e-11)
 
 
 @many
@@ -170,9 +167,9 @@ def test_a_level_for_every_signal_is_the_same_as_one_signal_at_a_time():
 def test_every_reference_ends_in_the_same_random_field(process, v, q):
     """``gamma -> sigma^2/mu`` whatever ``v``; on the way the ratio of the two is ``(v + q^2) / (sigma^2/mu + q^2)``."""
     limit = process.sigma**2 / process.mu
-    close(process.gamma_limit, limit)
-    close(process.gamma(v, q), limit * (v + q**2) / (limit + q**2))
-    close(process.gamma(v, 1e9), limit)
+    each_close(process.gamma_limit, limit)
+    each_close(process.gamma(v, q), limit * (v + q**2) / (limit + q**2))
+    each_close(process.gamma(v, 1e9), limit)
 
 
 @many
@@ -180,11 +177,11 @@ def test_every_reference_ends_in_the_same_random_field(process, v, q):
 def test_the_shared_clock_obeys_its_own_sde(mu, sigma, C):
     """With the integrated clock as time: ``da/dC = -mu a``, ``dV/dC = -2 mu V + 2 sigma^2``, ``V(0) = 0``."""
     shared = SharedClock(torch.from_numpy(mu), sigma)
-    close(slope(shared.a, C), -shared.mu * shared.a(C))
-    close(slope(shared.variance, C), -2 * shared.mu * shared.variance(C) + 2 * sigma**2, rtol=1e-11)
-    close(shared.a(0.0), np.ones(len(mu)))
-    close(shared.variance(0.0), np.zeros(len(mu)))
-    close(shared.conjugate_variance(C), shared.variance(C) / shared.a(C) ** 2, rtol=1e-11)
+    each_close(slope(shared.a, C), -shared.mu * shared.a(C))
+    each_close(slope(shared.variance, C), -2 * shared.mu * shared.variance(C) + 2 * sigma**2, rtol=1e-11)
+    each_close(shared.a(0.0), np.ones(len(mu)))
+    each_close(shared.variance(0.0), np.zeros(len(mu)))
+    each_close(shared.conjugate_variance(C), shared.variance(C) / shared.a(C) ** 2, rtol=1e-11)
 
 
 @many
@@ -193,7 +190,7 @@ def test_no_shared_clock_serves_two_modes(mu, sigma, q, C):
     shared = SharedClock(torch.from_numpy(mu), sigma)
     clocks = shared.matching_clock(q)
     # each mode reaches q^2 at its own clock, the faster the larger mu ...
-    close(shared.conjugate_variance(clocks), np.full(len(mu), q**2), rtol=1e-11)
+    each_close(shared.conjugate_variance(clocks), np.full(len(mu), q**2), rtol=1e-11)
     assert np.all(np.diff(clocks) < 0)
     # ... and at any one clock the variances all differ, so that at most one of them can be q^2.
     assert np.all(np.diff(shared.conjugate_variance(C)) > 0)
@@ -205,19 +202,19 @@ def test_no_shared_clock_serves_two_modes(mu, sigma, q, C):
 @given(process=processes(), t=times)
 def test_the_conjugate_process_runs_every_mode_on_the_clock_it_needs(process, t):
     shared = SharedClock(process.mu, process.sigma)
-    close(process.C(t), shared.matching_clock(process.q(t)), rtol=1e-14)
-    close(shared.a(process.C(t)), process.a(process.q(t)))
-    close(shared.variance(process.C(t)), process.eta(process.q(t)) ** 2)
-    close(shared.conjugate_variance(process.C(t)), np.full(6, process.q(t) ** 2), rtol=1e-11)
+    each_close(process.C(t), shared.matching_clock(process.q(t)), rtol=1e-14)
+    each_close(shared.a(process.C(t)), process.a(process.q(t)))
+    each_close(shared.variance(process.C(t)), process.eta(process.q(t)) ** 2)
+    each_close(shared.conjugate_variance(process.C(t)), np.full(6, process.q(t) ** 2), rtol=1e-11)
 
 
 @pytest.mark.parametrize("mu", [1e-12, 1e-9])
 def test_slow_modes_keep_their_digits(mu):
     """``exp(x) - 1`` and ``log(1 + x)``, written so, lose all digits here. Expected: the first two terms in ``mu``."""
     shared = SharedClock(torch.tensor([mu], dtype=torch.float64), 2.0)
-    close(shared.variance(0.5), [4.0 * (1 - mu / 2)])
-    close(shared.conjugate_variance(0.5), [4.0 * (1 + mu / 2)])
-    close(shared.matching_clock(2.0), [0.5 * (1 - mu / 2)])
+    each_close(shared.variance(0.5), [4.0 * (1 - mu / 2)])
+    each_close(shared.conjugate_variance(0.5), [4.0 * (1 + mu / 2)])
+    each_close(shared.matching_clock(2.0), [0.5 * (1 - mu / 2)])
 
 
 # -- the comparators' processes ----------------------------------------------------------------------------------------
@@ -238,7 +235,7 @@ def test_heat_composes_and_ends_in_its_stationary_law():
 def test_heat_time_is_the_integral_of_its_clock():
     t = torch.linspace(0, 1, 200_001, dtype=torch.float64)
     spent = torch.cumulative_trapezoid(HEAT.c(t), t)
-    torch.testing.assert_close(HEAT.heat(t[1:]), spent, rtol=1e-6, atol=1e-8)
+    close(HEAT.heat(t[1:]), spent, 1e-9)
     assert HEAT.heat(1.0) == pytest.approx(7.0, rel=1e-14)
 
 

@@ -4,9 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from laws import close, examples
 from scipy.stats import norm
 
 import grcd
@@ -14,7 +15,7 @@ from grcd import quantiles
 from grcd.config import Config
 from grcd.quantiles import Quantiles
 
-law = settings(max_examples=50, deadline=None)
+law = examples(50)
 THREE = grcd.Graph.from_adjacency(np.array([[0, 1.0, 0], [1, 0, 1], [0, 1, 0]]), node_ids=["a", "b", "c"])
 
 
@@ -54,9 +55,9 @@ def test_equal_readings_share_the_middle_of_their_levels_and_take_up_all_of_them
 def test_training_readings_come_back_and_are_normal_on_the_way(x):
     found = column(x)
     z = there(found, x)
-    assert np.sort(z) == pytest.approx(norm.ppf((np.arange(30) + 0.5) / 30), abs=1e-9)
+    close(np.sort(z), norm.ppf((np.arange(30) + 0.5) / 30), 1e-12)
     assert (np.argsort(z) == np.argsort(x)).all()
-    assert back(found, z) == pytest.approx(x, abs=1e-9 * np.abs(x).max())
+    close(back(found, z), x, 1e-12)
 
 
 @law

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import speaking
+from conftest import EDGES, speaking
 from matplotlib.image import imread
 from test_cli import QUICK
 
@@ -232,6 +232,19 @@ def test_correlations_are_over_the_signals_in_which_both_have_a_reading():
     x[::2, 0] = np.nan
     z = (x - np.nanmean(x, axis=0)) / np.nanstd(x, axis=0)
     assert drawings._correlation(x)[0, 1] == pytest.approx(np.nanmean(z[:, 0] * z[:, 1]))
+
+
+def test_nodes_are_drawn_where_they_are_and_joined_there(tiny):
+    """Else by hops: a map of stations that is no map would look as good."""
+    places = np.random.RandomState(0).uniform(size=(6, 2)) * [1.0, 30.0]
+    graph = grcd.Graph.from_adjacency(tiny.graph.weights, coords=places)
+    figure = pictures.signals_on_graph(pictures.Drawn(graph), {"a": np.arange(12.0).reshape(2, 6)})
+    for axis, values in zip(figure.axes, (np.arange(6.0), np.arange(6.0, 12.0)), strict=False):
+        lines, dots = axis.collections
+        assert np.array_equal(dots.get_offsets(), places)
+        assert np.array_equal(dots.get_array(), values)
+        joined = {frozenset(map(places.tolist().index, ends.tolist())) for ends in lines.get_segments()}
+        assert joined == {frozenset(edge[:2]) for edge in EDGES}
 
 
 def test_a_large_graph_is_drawn_in_little_space():

@@ -27,12 +27,12 @@ from grcd import lock, model, run, seal, training
 from grcd.errors import InputWarning
 from grcd.evaluation import metrics
 
-# What a machine does that is switched off in the middle. Slowed down, so that it cannot finish before.
+# What a machine does that is switched off in the middle. It waits there, after its second validation.
 TRAIN_SLOWLY = """
 import sys, time, conftest, grcd
 from grcd.training import Update
-fast = Update.__call__
-Update.__call__ = lambda *given: (time.sleep(0.03), fast(*given))[1]
+fast, left = Update.__call__, [*46 * [0], *14 * [600]]
+Update.__call__ = lambda *given: (time.sleep(left.pop(0)), fast(*given))[1]
 graph = conftest.six_nodes()
 train, val = (conftest.signals(graph, n, seed) for n, seed in ((60, 0), (30, 1)))
 grcd.GRCD(graph, seed=3, device="cpu", **conftest.SETTINGS | {"lr": 0.3}).fit(train, val, run=sys.argv[1])
@@ -353,7 +353,9 @@ def test_an_empty_folder_is_taken(fit, tmp_path):
 def test_a_run_killed_while_its_first_file_was_being_written_can_be_started_again(fit, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".run.json.x1y2z3.json").write_text('{"form')  # as files.whole names them
-    fit(tmp_path / "run", max_updates=20)
+    model = fit(tmp_path / "run", max_updates=20)
+    assert grcd.load(tmp_path / "run").result == model.result
+    assert model.result["updates"] == 20
 
 
 @pytest.mark.parametrize("tensor", ["reference.v", "reference.means", "network.output"])

@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import close, examples
 from mixtures import GraphCoordinates, normal, random_graph, random_mixture, random_process
 from scipy.integrate import quad, solve_ivp
 
@@ -129,7 +130,7 @@ def test_exponential_solvers_are_exact_where_the_reference_is_the_whole_score(na
     x = solvers.SOLVERS[name].function(gaussian.eps, power_grid(K), X, correct_last=correct_last, **parts)
     v, B = np.linalg.eigh(gaussian.covariance().numpy())  # the propagator from the covariance alone
     exact = X.numpy() @ (B * np.sqrt((v + Q1**2) / (v + Q0**2))) @ B.T
-    np.testing.assert_allclose(x.numpy(), exact, rtol=ROUNDING, atol=ROUNDING * np.abs(exact).max())
+    close(x, exact, ROUNDING)
 
 
 @pytest.mark.parametrize("K", [1, 2, 3, 7])
@@ -139,7 +140,7 @@ def test_residual_multistep_is_exact_where_the_reference_is_the_whole_score(name
     x = solvers.SOLVERS[name].function(gaussian.eps, power_grid(K), X, gaussian)
     v, B = np.linalg.eigh(gaussian.covariance().numpy())
     exact = X.numpy() @ (B * np.sqrt((v + Q1**2) / (v + Q0**2))) @ B.T
-    np.testing.assert_allclose(x.numpy(), exact, rtol=ROUNDING, atol=ROUNDING * np.abs(exact).max())
+    close(x, exact, ROUNDING)
 
 
 @pytest.mark.parametrize(("K", "sub"), [(1, 16), (3, 6), (7, 3), (8, 2), (16, 1), (20, 1)])
@@ -150,10 +151,10 @@ def test_without_a_residual_a_mixture_is_carried_along_its_own_flow(name, K, sub
     for q0, q1 in pairwise(power_grid(K)):
         x = BLEND.propagate(x, q1, q0, sub)
     found = solvers.SOLVERS[name].function(BLEND.eps, power_grid(K), X, BLEND)
-    torch.testing.assert_close(found, x, rtol=ROUNDING, atol=ROUNDING)
+    close(found, x, ROUNDING)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(ratios=st.lists(st.floats(0.3, 0.9), min_size=3, max_size=6), seed=st.integers(0, 2**32 - 1))
 def test_residual_multistep_is_exact_for_residuals_that_are_polynomials_in_the_level(ratios, seed):
     """Of degree 1 (2M) and 2 (3M), the same wherever the state is: then the first levels are all it has to know."""
@@ -170,10 +171,10 @@ def test_residual_multistep_is_exact_for_residuals_that_are_polynomials_in_the_l
         found = solvers.SOLVERS[name].function(
             lambda x, q, f=f: FULL.eps(x, q) + f(q), levels[known:], X, FULL, history=history
         )
-        torch.testing.assert_close(found, FULL.carry(X, q1, q0, about), rtol=1e-11, atol=1e-11)
+        close(found, FULL.carry(X, q1, q0, about), 1e-11)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     levels=st.lists(st.floats(0.05, 3), min_size=1, max_size=3, unique_by=lambda q: round(q, 1)),
     q=st.floats(0.05, 3),
@@ -189,7 +190,7 @@ def test_the_polynomial_through_past_residuals_is_the_one_of_their_number(levels
     assert len(found) == len(levels)
     value = sum(a * (q - levels[-1]) ** j for j, a in enumerate(found))
     near = min([abs(a - b) for a in levels for b in levels if a != b], default=1.0)  # differences divided by this
-    torch.testing.assert_close(value, f(q), rtol=0, atol=1e-12 / near**2)
+    close(value, f(q), 1e-13 / near**2, size=9 * c)
 
 
 def defining_integrals(v, q0, q1):
@@ -216,7 +217,7 @@ def design_formulas(v, q0, q1):
 VARIANCES = st.floats(-6, 3).map(lambda e: 10.0**e) | st.just(0.0)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(v=VARIANCES, q0=st.floats(0.05, 50), ratio=st.floats(0.01, 0.99))
 def test_exponential_weights_are_the_integrals_they_stand_for(v, q0, ratio):
     q1 = q0 * ratio
@@ -276,7 +277,7 @@ NAIVE = {
 def test_predictor_corrector_solvers_equal_their_equations_and_odd_budgets_end_on_a_predictor(name, nfe):
     x = solvers.solve(name, MIXTURE.eps_hat, X, nfe, PROCESS, SPECTRAL)
     naive = NAIVE[name](power_grid((nfe + 1) // 2), X, nfe % 2 == 0)
-    torch.testing.assert_close(x, naive, rtol=ROUNDING, atol=ROUNDING)
+    close(x, naive, ROUNDING)
 
 
 def dpm_naive(order, grid, x, history):
@@ -306,7 +307,7 @@ def dpm_naive(order, grid, x, history):
     return x
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(ratios=st.lists(st.floats(0.3, 0.9), min_size=1, max_size=6), known=st.integers(0, 2))
 def test_dpm_multistep_equals_the_printed_updates_on_any_grid(ratios, known):
     levels = np.cumprod([3.0, *ratios]).tolist()
@@ -316,7 +317,7 @@ def test_dpm_multistep_equals_the_printed_updates_on_any_grid(ratios, known):
         x = function(MIXTURE.eps_hat, levels[known:], X, history=history)
         naive = dpm_naive(order, levels[known:], X, history)
         # phi_3 in the printed form loses 1/h^2 digits, up to two of them here, and extrapolation a few more
-        torch.testing.assert_close(x, naive, rtol=1e-11, atol=1e-11)
+        close(x, naive, 1e-11)
 
 
 def residual_naive(order, grid, x, other):
@@ -341,7 +342,7 @@ def residual_naive(order, grid, x, other):
 def test_residual_multistep_equals_its_equations(name, order, other, monkeypatch):
     monkeypatch.setattr(solvers, "SUBSTEPS", 2000)  # a mixture's own flow to the accuracy of the oracle
     found = solvers.solve(name, MIXTURE.eps_hat, X, 5, PROCESS, other)
-    torch.testing.assert_close(found, residual_naive(order, power_grid(5), X, other), rtol=1e-9, atol=1e-9)
+    close(found, residual_naive(order, power_grid(5), X, other), 1e-9)
 
 
 # -- budgets, borders, batches -------------------------------------------------------------------------------------
@@ -383,7 +384,7 @@ def test_the_papers_solver_refuses_a_reference_outside_the_graph_fourier_basis()
 def test_signals_do_not_know_of_each_other(name):
     together = solvers.solve(name, MIXTURE.eps_hat, X, 5, PROCESS, SPECTRAL)
     apart = [solvers.solve(name, MIXTURE.eps_hat, x[None], 5, PROCESS, SPECTRAL) for x in X]
-    torch.testing.assert_close(together, torch.cat(apart), rtol=ROUNDING, atol=ROUNDING)
+    close(together, torch.cat(apart), ROUNDING)
 
 
 # -- where the levels lie ------------------------------------------------------------------------------------------
@@ -401,8 +402,7 @@ def test_on_the_grid_entropy_the_entropy_of_the_reference_falls_by_equal_steps(o
     grid = solvers.levels("residual-2m", 7, PROCESS, "entropy", reference=other, start=start)
     assert (len(grid), grid[0], grid[-1]) == (8, start * Q0, Q1)
     falls = -np.diff([entropy(q) for q in grid])
-    assert falls.min() > 0.1  # in absolute terms, so that the next line says something
-    np.testing.assert_allclose(falls, np.full(7, (entropy(start * Q0) - entropy(Q1)) / 7), rtol=0, atol=1e-5)
+    close(falls, np.full(7, (entropy(start * Q0) - entropy(Q1)) / 7), 1e-5)
 
 
 @pytest.mark.parametrize("name", ["heun", "residual-2m", "euler-maruyama"])
@@ -437,7 +437,7 @@ def test_edms_heun_steps_over_its_levels_and_then_to_zero(nfe):
         x = after
     counted = solvers.Counted(MIXTURE.eps_hat)
     found = solvers.solve("heun-edm", counted, X, nfe, PROCESS, SPECTRAL, rho=7.0)
-    torch.testing.assert_close(found, x, rtol=1e-12, atol=1e-12)
+    close(found, x, 1e-12)
     assert counted.nfe == calls == solvers.SOLVERS["heun-edm"].spends(nfe) == 2 * steps - 1
 
 
@@ -453,7 +453,7 @@ def test_euler_maruyama_is_the_reverse_equation_step_by_step(nfe):
         x = x + 2 * q0 * (q0 - q1) * score + math.sqrt(2 * q0 * (q0 - q1)) * noise[k]
     counted = solvers.Counted(MIXTURE.eps_hat)
     found = solvers.solve("euler-maruyama", counted, X, nfe, PROCESS, SPECTRAL, rho=2.0, noise=lambda step: noise[step])
-    torch.testing.assert_close(found, x, rtol=ROUNDING, atol=ROUNDING)
+    close(found, x, ROUNDING)
     assert counted.nfe == nfe == solvers.SOLVERS["euler-maruyama"].spends(nfe)
 
 
@@ -485,7 +485,7 @@ def test_the_ancestral_solver_draws_from_what_a_noisier_state_and_the_data_say_o
         x, before = mean + noise[k] / math.sqrt(from_data + from_state), (q0, D)
     counted = solvers.Counted(MIXTURE.eps_hat)
     found = solvers.solve("ancestral-2m", counted, X, nfe, PROCESS, SPECTRAL, rho=2.0, noise=lambda step: noise[step])
-    torch.testing.assert_close(found, x, rtol=1e-12, atol=1e-12)
+    close(found, x, 1e-12)
     assert counted.nfe == nfe == solvers.SOLVERS["ancestral-2m"].spends(nfe)
 
 
@@ -522,7 +522,7 @@ def test_euler_maruyama_on_the_heat_process_is_gads_sampler_step_by_step():
         h = (0.1 + 34.5 * times[k] ** 4) * (times[k] - times[k + 1])
         x = x + h * (x @ L + 2 * gaussian_score(x, times[k])) + math.sqrt(2 * h) * noise[k]
     found = solvers.solve("euler-maruyama-heat", gaussian_score, X, 4, HEAT, SPECTRAL, noise=noise.__getitem__)
-    torch.testing.assert_close(found, x, rtol=1e-11, atol=1e-11)
+    close(found, x, 1e-11)
 
 
 def test_euler_maruyama_on_the_heat_process_converges_to_the_data_with_weak_order_one():

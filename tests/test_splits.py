@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 
 import grcd
 from grcd.data import splits
@@ -14,6 +15,7 @@ def test_the_papers_counts():
     assert sizes == {34_272: [23_990, 3_427, 6_855], 744: [520, 74, 150], 10: [7, 1, 2]}
 
 
+@examples(100)
 @given(st.integers(1, 500), st.integers(0, 9))
 def test_each_row_is_in_one_split(n, seed):
     rows = np.arange(n)

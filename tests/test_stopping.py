@@ -4,8 +4,9 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import examples
 
 from grcd.config import Config
 from grcd.stopping import Plateau
@@ -110,7 +111,7 @@ def test_the_configuration_brings_the_papers_numbers():
     assert (plateau.patience, plateau.tolerance) == (8, 0.002) == (Config().patience, Config().tolerance)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.lists(st.floats(0.1, 3.0), min_size=1, max_size=30), st.integers(0, 29))
 def test_a_rule_restored_from_its_dictionary_goes_on_alike(losses, cut):
     whole, first = rule(), rule()
@@ -125,7 +126,7 @@ def test_a_rule_that_has_seen_nothing_survives_the_dictionary():
     assert Plateau(**json.loads(json.dumps(rule().to_dict()))) == rule()
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.lists(st.floats(0.1, 3.0), min_size=1, max_size=30))
 def test_the_rule_equals_a_naive_one_that_remembers_everything(losses):
     plateau, milestones = rule(), [math.inf]
@@ -166,7 +167,7 @@ def test_what_gets_worse_and_stays_there_is_given_up_after_twice_the_patience():
     assert (plateau.stale, plateau.reached, plateau.best_loss, plateau.best_update) == (3, True, 1.0, 0)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.floats(0.1, 3.0), st.lists(st.floats(0.1, 3.0), min_size=1, max_size=30))
 def test_beginning_puts_the_rule_off_by_the_patience_and_keeps_what_it_began_with_if_that_is_best(first, losses):
     begun, plain = rule(), rule()
