@@ -33,6 +33,7 @@ from provenance import provenance
 
 import grcd
 
+ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(grcd.__file__).parent
 KINDS = {module.__name__.split(".")[-1]: module for module in (files, crash, corruptions, options, interrupts, two)}
 EXAMPLES = 5  # of each way to end badly, in the results
@@ -42,7 +43,7 @@ ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS":
 def main() -> None:
     given = parsed()
     until = time.monotonic() + 60 * given.minutes
-    rooms = Path(__file__).parent.parent / "runs" / "attack"
+    rooms = ROOT / "runs" / "attack"
     path = rooms / f"stage-{os.getpid()}"
     try:
         found = attacked(given, Stage(path), rooms, until)
@@ -136,7 +137,7 @@ def counted(found: dict[str, list]) -> dict[str, dict]:
         examples = {what: [] for what in BAD if ends[what]}
         for record in done:
             for what, seen in record["bad"]:
-                examples[what].append({"case": record["case"], "seen": seen})
+                examples[what].append({"case": record["case"], "seen": seen.replace(str(ROOT), ".")})
         kinds[kind] = {"cases": ends.total(), **{what: ends[what] for what in (*GOOD, *BAD)}}
         kinds[kind] |= {"seconds": round(sum(record["seconds"] for record in done))}
         kinds[kind] |= {"examples": {what: some[:EXAMPLES] for what, some in examples.items()}}

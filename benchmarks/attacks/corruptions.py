@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from .child import command
-from .stage import CHECKPOINT, IMPUTE, MANIFEST, METRICS, MODEL, REPORT, SAMPLE, TRAIN, Stage, look, said
+from .stage import CHECKPOINT, FILES, IMPUTE, MANIFEST, METRICS, MODEL, REPORT, SAMPLE, TRAIN, Stage, look, said
 from .verdict import Verdict, judged
 
 COMMANDS = {"sample": SAMPLE, "impute": IMPUTE, "report": REPORT, "train again": TRAIN, "resume": TRAIN}
@@ -74,23 +74,24 @@ def attack(stage: Stage, case: tuple, folder: Path) -> Verdict:
     for number, reader in enumerate(READERS[run, file]):
         copy = folder / f"copy{number}"
         shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("copy*"))
-        verdict = judged_reader(stage, reader, file, copy)
+        names = (*FILES, "another configuration") if name == "of another run" else (file,)
+        verdict = judged_reader(stage, reader, file, names, copy)
         if verdict.what not in ("ok", "refused"):
             return verdict
         verdicts.append(verdict)
     return next((verdict for verdict in verdicts if verdict.what == "refused"), verdicts[0])
 
 
-def judged_reader(stage: Stage, reader: str, file: str, folder: Path) -> Verdict:
+def judged_reader(stage: Stage, reader: str, file: str, names: tuple[str, ...], folder: Path) -> Verdict:
     end = command(COMMANDS[reader], folder)
-    if wrong := judged(end, names=(file,)):
+    if wrong := judged(end, names=names):
         return wrong
     if end.status == 2:
         return Verdict("refused", str(end))
     whole = stage.undisturbed[reader]
     found = look(folder)
-    names = [name for name in whole.left if name != f"run/{file}" or reader == "resume"]
-    changed = [name for name in names if found.get(name) != whole.left[name]]
+    compared = [name for name in whole.left if name != f"run/{file}" or reader == "resume"]
+    changed = [name for name in compared if found.get(name) != whole.left[name]]
     if file == METRICS and "grcd: note:" in end.err and METRICS in end.err:
         changed = [name for name in changed if name not in (f"run/{METRICS}", "run/report.html")]
     if changed or said(end) != whole.said:
