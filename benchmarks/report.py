@@ -98,6 +98,7 @@ SECTIONS = {
     ),
     "size": ("A million signals on 500 nodes", lambda: size()),
     "demo": ("The demo over three seeds", lambda: demo()),
+    "attack": ("Accidents", lambda: attack()),
 }
 
 
@@ -127,6 +128,19 @@ def demo() -> str:
     rows = [[str(c["seed"]), *(f"{c[key]:.4f}" for key in columns), f"{c['seconds']:.0f}"] for c in cells]
     text = "The paper's arm has settings chosen by hand, with test scores in sight: an illustration, no benchmark.\n\n"
     return text + table(["seed", *columns, "seconds, all of it"], rows)
+
+
+def attack() -> str:
+    result = load("attack")
+    columns = [key for key in next(iter(result["kinds"].values())) if key not in ("examples", "seconds")]
+    rows = [[kind, *(f"{ends[column]:,}" for column in columns)] for kind, ends in result["kinds"].items()]
+    rows.append(["all", *(f"{sum(ends[column] for ends in result['kinds'].values()):,}" for column in columns)])
+    text = (
+        f"Commit {result['commit']}, seed {result['seed']}. *ok*: the command did what it does undisturbed; *refused*:"
+        " exit status 2 and a message in three parts. Everything to the right of them is a fault; what each word means"
+        " says `benchmarks/attacks/verdict.py`.\n\n"
+    )
+    return text + table(["", *columns], rows)
 
 
 PROTOCOLS = {  # folder of cells, what was set
