@@ -233,6 +233,13 @@ def test_a_folder_that_cannot_be_written(folder, here, tmp_path):
     assert "Permission denied" in refused(here("sample", "runs/tiny-grcd-s5", "--out", tmp_path / "x.npz", cwd=folder))
 
 
+def test_nan_marks_a_gap_anyway_and_infinity_marks_none(folder, here):
+    assert "a finite number" in refused(here("train", "--data", "tiny.npz", "--missing", "inf", cwd=folder))
+    np.savetxt(folder / "nan.csv", [[1, 2], [3, 4], [5, 1], [0, 3]], delimiter=",", header="a,b", comments="")
+    done = here("data", "inspect", "nan.csv", "--missing", "nan", cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_name_that_standard_output_cannot_show_never_ends_a_command(tmp_path):
     (tmp_path / "größe.csv").write_text("time,Ελλάδα,b\n1,,2\n2,3,4\n3,5,1\n", encoding="utf-8")
     ascii_only = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}

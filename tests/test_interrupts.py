@@ -1,5 +1,6 @@
 """An interrupt at any moment: exit status 130, one line, no traceback, nothing half-written."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -73,6 +74,38 @@ def test_an_interrupt_leaves_with_130_and_a_line(place, number):
     assert done.stdout == ""
     resumed = ". The same command goes on from here" if command == "train" else ""
     assert done.stderr.strip() == f"grcd: interrupted; nothing is left half-written{resumed}"
+
+
+def test_temporary_files_do_not_outlive_a_process_that_is_left_while_a_module_loads(tmp_path):
+    work = PLACES["while a module loads"].replace("    import nothing", "    with held(): import nothing")
+    held = f"""
+from contextlib import contextmanager
+from pathlib import Path
+from grcd import files, lock
+@contextmanager
+def held():
+    folder = Path({str(tmp_path)!r})
+    lock.Lock(folder)
+    with files.whole(folder / "x.npz"):
+        yield
+"""
+    code = COMMAND.format(command="impute", number="SIGTERM", work=held + work)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, list(tmp_path.iterdir())) == (130, [])
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
+def test_output_that_nobody_reads_or_that_has_no_room_ends_in_a_known_way():
+    command = [sys.executable, "-m", "grcd", "--version"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode in (0, 2)
+    assert "Exception ignored" not in done.stderr
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_another_failure_of_a_finaliser_is_told_as_ever():

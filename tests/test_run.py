@@ -23,7 +23,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 import grcd
-from grcd import lock, model, run, seal, training
+from grcd import files, lock, model, run, seal, training
 from grcd.errors import InputWarning
 from grcd.evaluation import metrics
 
@@ -525,6 +525,22 @@ def test_a_force_that_is_killed_leaves_a_folder_that_can_be_used_again(
         fit(folder, seed=4, max_updates=20)
     fit(tmp_path / "anew", seed=4, max_updates=20)
     assert_same_run(folder, tmp_path / "anew")
+
+
+def test_what_a_killed_process_left_in_a_finished_run_is_removed_when_it_is_found(fit, copied, whole):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    for name in ("checkpoint.safetensors", lock.NAME, f".run.json.{dead.pid}-{files._machine()}-x1.json"):
+        (copied / name).write_text("")
+    fit(copied)
+    assert_same_run(copied, whole)
+
+
+def test_a_log_that_is_gone_is_missed(copied, whole):
+    assert [line["update"] for line in run.read_log(whole)] == [20, 40, 60]
+    (copied / "metrics.jsonl").unlink()
+    with pytest.warns(InputWarning, match=r"metrics\.jsonl is gone"):
+        assert run.read_log(copied) == []
 
 
 def test_what_a_run_without_its_manifest_left_is_replaced_on_request_only(fit, copied, whole):

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
+from . import interrupts
 from .errors import InputError
 
 
@@ -42,21 +43,23 @@ def whole(path: str | Path) -> Iterator[Path]:
 def scratch(folder: str | Path, name: str) -> Iterator[Path]:
     """Yield an empty temporary file in a folder, gone in the end; ``name`` is part of its name."""
     folder = make_folder(folder)
-    _remove_leftovers(folder)
+    remove_leftovers(folder)
     prefix = f".{name}.{os.getpid()}-{_machine()}-"
     try:
         handle, found = tempfile.mkstemp(dir=folder, prefix=prefix, suffix=Path(name).suffix)
     except OSError as error:  # a name that is too long
         raise refused(folder / name, error) from error
     os.close(handle)
+    interrupts.temporary.add(found)
     try:
         yield Path(found)
     finally:
+        interrupts.temporary.discard(found)
         with suppress(FileNotFoundError):
             os.unlink(found)
 
 
-def _remove_leftovers(folder: Path) -> None:
+def remove_leftovers(folder: Path) -> None:
     """Temporary files of processes of this machine that are no longer there."""
     for entry in os.scandir(folder):
         left = re.fullmatch(rf"\..+\.(\d+)-{_machine()}-\w+(\.\w+)?", entry.name, re.ASCII | re.DOTALL)

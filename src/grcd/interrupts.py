@@ -1,7 +1,8 @@
 """Ctrl-C and SIGTERM at any moment: the command cleans up, says so in one line, and exits with 130.
 
-While modules load there is nothing to clean up, and libraries turn an interrupt into errors of their own, or swallow
-it: there the process is left at once. One that strikes where Python cannot raise it (in a finaliser) is sent again.
+While modules load libraries turn an interrupt into errors of their own, or swallow it: there the process is left at
+once, after its temporary files are removed. One that strikes where Python cannot raise it (in a finaliser) is sent
+again.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 
 STATUS = 130
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 AGAIN = (signal.SIGALRM,) if hasattr(signal, "SIGALRM") else ()
 watched = received = False
+temporary: set[str] = set()  # files that must not outlive this process
 
 
 def watch() -> None:
@@ -51,7 +54,16 @@ def _handle(number, frame) -> None:
     received = True
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
-            os.write(2, said().encode())
-            os._exit(STATUS)
+            _leave()
         frame = frame.f_back
     raise KeyboardInterrupt
+
+
+def _leave() -> None:
+    ignore()
+    for path in temporary:
+        with suppress(OSError):
+            os.unlink(path)
+    with suppress(OSError):
+        os.write(2, said().encode())
+    os._exit(STATUS)

@@ -12,7 +12,9 @@ import os
 import platform
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
+from . import interrupts
 from .errors import InputError
 from .files import refused
 
@@ -21,7 +23,7 @@ try:
 except ImportError:  # pragma: no cover
     fcntl = None
 
-NAME = ".lock"
+NAME = ".grcd.lock"
 
 
 class Lock:
@@ -30,21 +32,28 @@ class Lock:
     def __init__(self, folder: Path):
         self.path = folder / NAME
         self.file = _held(self.path)
+        interrupts.temporary.add(str(self.path))
 
     def release(self) -> None:
         file, self.file = self.file, None
+        interrupts.temporary.discard(str(self.path))
         if file is not None:
             with file, suppress(OSError):
                 self.path.unlink(missing_ok=True)  # while it is held: nobody else can be waiting for this very file
 
 
-def _held(path: Path):
+def remove_stale(folder: Path) -> None:
+    """What a killed process left, if nobody holds it."""
+    if os.path.exists(folder / NAME):
+        with suppress(InputError):
+            Lock(folder).release()
+
+
+def _held(path: Path) -> BinaryIO | None:
     """The lock's file, open and locked; None where there are no locks."""
-    if fcntl is None:
-        return None
-    while True:
+    while fcntl is not None:
         try:
-            file = path.open("a+")
+            file = path.open("ab+", buffering=0)
         except OSError as error:
             raise refused(path, error) from error
         try:
@@ -59,23 +68,25 @@ def _held(path: Path):
             ) from None
         except OSError:  # a file system without locks: as good as it gets
             file.close()
+            path.unlink(missing_ok=True)
             return None
         if _is_there(file, path):
-            file.truncate(0)
             now = datetime.datetime.now().isoformat(" ", "seconds")
-            file.write(f"process {os.getpid()} on {platform.node()}, since {now}")
-            file.flush()
+            with suppress(OSError):  # a full disk: what is to be written next will say so
+                file.truncate(0)
+                file.write(f"process {os.getpid()} on {platform.node()}, since {now}".encode())
             return file
         file.close()  # removed by its holder between our opening and our locking it
+    return None
 
 
-def _is_there(file, path: Path) -> bool:
+def _is_there(file: BinaryIO, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
         return False
 
 
-def _holder(file) -> str:
+def _holder(file: BinaryIO) -> str:
     file.seek(0)
-    return file.read(200).strip() or "it does not say which"
+    return file.read(200).decode(errors="replace").strip() or "it does not say which"

@@ -26,7 +26,12 @@ def total() -> float:
 
 
 def limit() -> None:
-    """Let an allocation beyond what there is fail: the system would lend it, and end the process when it is used."""
+    """Let an allocation beyond what there is fail: the system would lend it, and end the process when it is used.
+
+    Not beside a GPU, whose driver maps more than there is.
+    """
+    if os.path.exists("/dev/nvidiactl"):
+        return
     with suppress(ImportError, ValueError, OSError):
         import resource
 

@@ -18,17 +18,18 @@ import json
 import os
 import platform
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from . import lock, manifest, seal
 from .errors import InputError, InputWarning
-from .files import appending, make_folder, whole
+from .files import appending, make_folder, remove_leftovers, whole
 from .manifest import damaged
 from .training import State
 
@@ -41,7 +42,10 @@ class Run:
     def __init__(self, path: str | Path, about: dict, force: bool = False):
         self.path, self.about, self.records = Path(path), about, []
         self._lock: lock.Lock | None = None
+        _tidy(self.path)
         if not force and self._is_there() and self.finished:
+            with suppress(OSError):  # killed when all was done but this
+                (self.path / CHECKPOINT).unlink(missing_ok=True)
             return  # to be read
         self._refuse_foreign(force)
         make_folder(self.path)
@@ -213,6 +217,8 @@ def read_log(path: str | Path) -> list[dict]:
     """What training logged, one record a validation; a run may be without its log."""
     path, about = Path(path) / METRICS, manifest.read(Path(path))
     if not os.path.isfile(path):
+        if "log" in about:
+            warnings.warn(f"{path} is gone: nothing is known of how training went", InputWarning, stacklevel=2)
         return []
     try:
         text = path.read_bytes()
@@ -255,6 +261,11 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict]:
     return tensors, about
 
 
+def save_file(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
+    """Not safetensors' own, which leaves a temporary file of another name when it is killed."""
+    path.write_bytes(save(tensors, metadata))
+
+
 def versions() -> dict[str, str]:
     """What ran: for the record, not for comparison."""
     found = {"python": platform.python_version(), "numpy": np.__version__, "torch": torch.__version__}
@@ -264,6 +275,14 @@ def versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:  # run from a source tree that was never installed
             found[package] = "unknown"
     return found
+
+
+def _tidy(path: Path) -> None:
+    """Remove what killed processes left in a run folder, if anything, and if that is possible."""
+    if os.path.exists(path / MANIFEST):
+        with suppress(OSError):
+            remove_leftovers(path)
+            lock.remove_stale(path)
 
 
 def _is_ours(name: str) -> bool:

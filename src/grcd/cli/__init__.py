@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from contextlib import suppress
@@ -43,7 +44,18 @@ def main() -> None:
     if status == interrupts.STATUS or interrupts.received:  # the parser swallows interrupts, and their message
         sys.stderr.write(interrupts.said())
         status = interrupts.STATUS
+    _flush()
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _flush() -> None:
+    """What nobody reads any more, or has no room, must not fail once more at the end."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _told(error: BaseException) -> int:
@@ -54,6 +66,8 @@ def _told(error: BaseException) -> int:
         return interrupts.STATUS
     if isinstance(error, InputError):
         return _say(error)
+    if isinstance(error, SystemExit | BrokenPipeError):  # nobody reads the output any more: the parser's own exit
+        return 0
     if memory.is_out(error):
         command = next(iter(sys.argv[1:]), "")
         return _say(memory.refusal(error, SMALLER.get(command, "take fewer nodes or rows, or a larger machine")))

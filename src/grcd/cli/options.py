@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import typing
 from collections.abc import Callable
 from pathlib import Path
@@ -76,8 +77,17 @@ def _parsed(options: dict) -> dict:
         options["cap"] = None if cap is None else [int(part) for part in cap.split(",")]
     except ValueError:
         raise InputError(f"--cap {cap}", "a number, or three with commas", "give e.g. --cap 20000,3000,5000") from None
-    options["missing"], options["drop"] = options["missing"] or None, options["drop"] or ()
+    options["missing"], options["drop"] = markers(options["missing"]) or None, options["drop"] or ()
     return options
+
+
+def markers(values: list[float] | None) -> list[float]:
+    """Of missing readings; NaN is one anyway."""
+    from ..errors import InputError
+
+    if any(math.isinf(value) for value in values or []):
+        raise InputError("--missing inf", "a finite number", "empty those cells: an infinite reading is none")
+    return [value for value in values or [] if not math.isnan(value)]
 
 
 def asked(data: str, options: dict) -> dict:

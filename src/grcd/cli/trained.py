@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from . import parsing
-from .options import Common, Device, Force, Json, Seed, Trained, asked, found_again, on_data
+from .options import Common, Device, Force, Json, Seed, Trained, asked, found_again, markers, on_data
 
 
 def sample(
@@ -78,7 +78,7 @@ def impute(
     check_writable_ending(out)
     levels = parsing.shares(quantiles)
     model = load(run, device)
-    given = read_given(observed, model.graph, missing or [], common, absent=True)
+    given = read_given(observed, model.graph, markers(missing), common, absent=True)
     found = model.fillings(given.x, n, nfe, seed, posterior)
     draws = ((rows, drawn[:, :, given.order]) for rows, drawn in found)
     shape = (n, len(given.x), len(given.order))
