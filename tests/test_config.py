@@ -88,7 +88,7 @@ def test_what_has_to_be_positive_is(value):
 
 
 @pytest.mark.parametrize(
-    "setting", ["blocks=2147483648", "width=1000000000", "sigma=1e308", "kappa=1e-300", "batch=100000000000", "lr=1e9"]
+    "setting", ["blocks=2147483648", "width=1000000000", "sigma=1e308", "kappa=1e-300", "batch=100000000000", "lr=1e31"]
 )
 def test_absurd_numbers_are_refused(setting):
     key, value = setting.split("=")

@@ -256,10 +256,10 @@ def test_a_scratch_file_is_gone_whatever_happens(tmp_path):
 @pytest.mark.parametrize("ending", WRITERS)
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_signals_that_are_not_finite_are_never_written(tmp_path, ending, wrong):
-    with pytest.raises(InputError, match=r"1 of 6 readings for .* that are not finite"):
+    with pytest.raises(InputError, match=r"1 of 6 numbers for .* that are not finite"):
         write_signals(tmp_path / f"x{ending}", np.array([[1, wrong, 3], [4, 5, 6]]), ("a", "b", "c"))
     draws = np.ones((4, 2, 3))
     draws[3, 0, 1] = wrong  # of one draw: the median is finite
-    with pytest.raises(InputError, match=r"1 of 24 readings for .* that are not finite"):
+    with pytest.raises(InputError, match=r"1 of 24 numbers for .* that are not finite"):
         Filled("abc", None, ()).write(tmp_path / f"y{ending}", [(np.arange(2), draws)], draws.shape)
     assert list(tmp_path.iterdir()) == []

@@ -19,10 +19,12 @@ LARGEST = {  # far beyond what anybody trains with; what is larger is a slip
     "time_dim": 1 << 16,
     "batch": 1 << 24,
     "tolerance": 1.0,
-    "lr": 1e3,
+    "lr": 1e30,  # training that diverges says so
     "weight_decay": 1e3,
 }
-LARGEST_NUMBER, LARGEST_COUNT, SMALLEST = 1e6, 10**12, 1e-12
+LARGEST_NUMBER, LARGEST_COUNT = 1e6, 10**12
+SMALLEST = {"lr": 1e-30}
+SMALLEST_NUMBER = 1e-12
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Config:
             if isinstance(value, str) or key in ("seed", "weight_decay"):
                 continue
             most = LARGEST.get(key, LARGEST_COUNT if isinstance(value, int) else LARGEST_NUMBER)
-            least = 1 if isinstance(value, int) else SMALLEST
+            least = 1 if isinstance(value, int) else SMALLEST.get(key, SMALLEST_NUMBER)
             if not least <= value <= most:
                 do = f"leave {key} at its default, or choose one in that range"
                 raise InputError(f"{key} = {value!r:.40}", f"a value above zero: from {least:g} to {most:g}", do)

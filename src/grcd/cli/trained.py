@@ -145,7 +145,7 @@ def score(
 
     from ..data.given import read_given
     from ..data.times import as_text
-    from ..data.writing import warn_of_formulas
+    from ..data.writing import refuse_not_finite, warn_of_formulas
     from ..files import refuse_existing, refuse_other_ending, whole
     from ..model import load
 
@@ -156,6 +156,7 @@ def score(
     given = read_given(signals, model.graph, common=common)
     readings = (~np.isnan(given.x)).sum(axis=1)
     likelihood, error = model.log_prob(given.x, posterior, seed=seed)
+    refuse_not_finite(np.stack([likelihood, error]), "the log-likelihoods" if out is None else out)
     table = {"signal": range(len(given.x))} if given.times is None else {"time": as_text(given.times)}
     table |= {"log_likelihood": likelihood, "error": error}
     table |= {} if (readings == len(model.graph)).all() else {"readings": readings}

@@ -44,8 +44,8 @@ def refuse_not_finite(values: np.ndarray, path: str | Path) -> None:
     """What was generated may be no number where a network diverged or a file was damaged: it is never written."""
     if wrong := int(values.size - np.isfinite(values).sum()):
         raise InputError(
-            f"{wrong} of {values.size} readings for {path} that are not finite",
-            "numbers",
+            f"{wrong} of {values.size} numbers for {path} that are not finite",
+            "finite ones",
             "take the settings of training and sampling nearer to their defaults, or train again",
         )
 
