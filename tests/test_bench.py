@@ -580,7 +580,7 @@ def test_a_failed_cell_that_cannot_be_written_failed_once(bench, monkeypatch, ca
     monkeypatch.setattr(files, "write_json", full)
     assert bench.run(cells, lr=1e30) == (3, 3)
     assert ["diverged" in (files.read(cell, bench.results) or {}).get("error", "") for cell in cells] == [1, 0, 1]
-    assert "No space left on device while writing" in capsys.readouterr().err
+    assert "got a full disk (No space left on device) while writing" in capsys.readouterr().err
     assert sorted(path.name for path in bench.results.rglob("*.json")) == ["edm_s0_nfe4.json", "edm_s0_nfe8.json"]
 
 
