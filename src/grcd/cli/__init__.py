@@ -33,7 +33,7 @@ def main() -> None:
     from .commands import app  # typer only; torch is imported by the commands that need it
 
     for stream in (sys.stdout, sys.stderr):
-        with suppress(AttributeError, ValueError):  # a stand-in for a stream, or a closed one
+        with suppress(AttributeError, ValueError, OSError):  # a stand-in for a stream, or a closed one
             stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show never ends a command
     _say_warnings()
     try:
