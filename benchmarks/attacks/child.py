@@ -58,6 +58,8 @@ class Child:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             for number, write in enumerate(writes, start=1):
                 os.dup2(write, number)
+            # Its own, as a process that is started has them: the parent's may know their file to be one that can seek.
+            sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", 1, closefd=False)
             os.closerange(3, 256)  # an end of a pipe in a child that lives on would keep its reader waiting
             os.chdir(folder)
             signal.signal(signal.SIGINT, signal.default_int_handler)

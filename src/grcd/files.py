@@ -54,9 +54,9 @@ def scratch(folder: str | Path, name: str) -> Iterator[Path]:
     try:
         yield Path(found)
     finally:
-        interrupts.temporary.discard(found)
         with suppress(FileNotFoundError):
             os.unlink(found)
+        interrupts.temporary.discard(found)  # now: an interrupt in between leaves it to the command's end
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -42,6 +42,13 @@ def ignore() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+def clean() -> None:
+    """Remove what an interrupt in the middle of cleaning up has left."""
+    for path in temporary:
+        with suppress(OSError):
+            os.unlink(path)
+
+
 def said() -> str:
     resumes = sys.argv[1:2] in (["train"], ["bench"])
     return "\ngrcd: interrupted; nothing is left half-written" + (
@@ -61,9 +68,7 @@ def _handle(number, frame) -> None:
 
 def _leave() -> None:
     ignore()
-    for path in temporary:
-        with suppress(OSError):
-            os.unlink(path)
+    clean()
     with suppress(OSError):
         os.write(2, said().encode())
     os._exit(STATUS)

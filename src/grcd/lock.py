@@ -36,10 +36,10 @@ class Lock:
 
     def release(self) -> None:
         file, self.file = self.file, None
-        interrupts.temporary.discard(str(self.path))
         if file is not None:
             with file, suppress(OSError):
                 self.path.unlink(missing_ok=True)  # while it is held: nobody else can be waiting for this very file
+        interrupts.temporary.discard(str(self.path))
 
 
 def remove_stale(folder: Path) -> None:

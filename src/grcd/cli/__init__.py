@@ -41,6 +41,7 @@ def main() -> None:
     except BaseException as error:
         status = _told(error)
     interrupts.ignore()
+    interrupts.clean()
     if status == interrupts.STATUS or interrupts.received:  # the parser swallows interrupts, and their message
         sys.stderr.write(interrupts.said())
         status = interrupts.STATUS
