@@ -57,27 +57,32 @@ def _held(path: Path) -> BinaryIO | None:
         except OSError as error:
             raise refused(path, error) from error
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = _holder(file)
+            _take(file, path)
+            if _is_there(file, path):
+                return file
+            file.close()  # removed by its holder between our opening and our locking it
+        except BaseException as error:  # an interrupt too: nobody is to hold what nobody knows of
             file.close()
-            raise InputError(
-                f"{path.parent}, in which another process is at work ({holder})",
-                "a folder that nobody else is writing to",
-                "wait until it has ended, or choose another folder",
-            ) from None
-        except OSError:  # a file system without locks: as good as it gets
-            file.close()
-            path.unlink(missing_ok=True)
+            if not isinstance(error, OSError):
+                raise
+            path.unlink(missing_ok=True)  # a file system without locks: as good as it gets
             return None
-        if _is_there(file, path):
-            now = datetime.datetime.now().isoformat(" ", "seconds")
-            with suppress(OSError):  # a full disk: what is to be written next will say so
-                file.truncate(0)
-                file.write(f"process {os.getpid()} on {platform.node()}, since {now}".encode())
-            return file
-        file.close()  # removed by its holder between our opening and our locking it
     return None
+
+
+def _take(file: BinaryIO, path: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(
+            f"{path.parent}, in which another process is at work ({_holder(file)})",
+            "a folder that nobody else is writing to",
+            "wait until it has ended, or choose another folder",
+        ) from None
+    now = datetime.datetime.now().isoformat(" ", "seconds")
+    with suppress(OSError):  # a full disk: what is to be written next will say so
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {platform.node()}, since {now}".encode())
 
 
 def _is_there(file: BinaryIO, path: Path) -> bool:

@@ -49,12 +49,13 @@ class Run:
             return  # to be read
         self._refuse_foreign(force)
         make_folder(self.path)
-        self._lock = lock.Lock(self.path)
         try:
+            self._lock = lock.Lock(self.path)
             if force or not self._is_there():  # another process may have begun it meanwhile
                 self._begin()
         except BaseException:
             self.close()
+            lock.remove_stale(self.path)  # if an interrupt came before anybody held it
             raise
 
     def __enter__(self) -> Run:
