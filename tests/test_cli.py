@@ -133,6 +133,10 @@ def test_own_files_with_gaps_from_inspection_to_score(tmp_path, here, tiny):
     assert trained.returncode == 0, trained.stderr
     assert "note: 0.67% of the readings are missing" in trained.stderr
     assert json.loads((tmp_path / "run/run.json").read_text())["data"]["made"]["markers"] == [0.0]
+    filled = here("impute", "run", "--observed", "x.csv", "--out", "f.csv", "-n", 3, cwd=tmp_path)
+    assert "f.csv: 4 gaps in 100 signals" in filled.stdout, filled.stderr  # a marker of training marks gaps here too
+    scored = here("score", "run", "--signals", "x.csv", cwd=tmp_path)
+    assert "4 missing readings" in refused(scored)
     assert here("sample", "run", "-n", 20, "--out", "y.npz", cwd=tmp_path).returncode == 0
     with np.load(tmp_path / "y.npz") as file:
         assert str(file["unit"]) == "mph"

@@ -123,7 +123,6 @@ def test_numbers_are_times_too(tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "773869,767541\n64.375,60.0\n,50.1\n",  # no reading is written as a whole number
         "007,012\n64,60\n,50.1\n",
         "0,1,2\n3,4,5\n",
         "1,2,3\n3,4,5\n",
@@ -143,6 +142,9 @@ def test_numbers_that_a_graph_has_as_names_are_a_header(tmp_path):
     (tmp_path / "x.csv").write_text("773869,767541,1\n64,60,1\n61,50,2\n")
     with pytest.raises(grcd.InputError, match="numbers in its first row"):
         read_signals(tmp_path / "x.csv", nodes=("north", "1"))
+    (tmp_path / "y.csv").write_text("4,5,6,7\n64.375,60.1,2.5,0.5\n")
+    with pytest.raises(grcd.InputError, match="numbers in its first row"):
+        read_signals(tmp_path / "y.csv")
     table = read_signals(tmp_path / "x.csv", nodes=("717447", "773869", "767541"))
     assert table.node_ids == ("773869", "767541", "1")
     np.testing.assert_array_equal(table.values, [[64, 60, 1], [61, 50, 2]])

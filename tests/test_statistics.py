@@ -150,7 +150,7 @@ def naive_masked(x, mask, graph):
     variation = sum(W[i, j] * (x[i] - x[j]) ** 2 for i in nodes for j in nodes if i < j)
     energy = sum(x[i] ** 2 for i in nodes)
     values, degrees = [x[i] for i in nodes], [W[i].sum() for i in nodes]
-    constant = len(nodes) < 2 or np.ptp(degrees) < 1e-12
+    constant = len(nodes) < 2 or np.ptp(degrees) <= 1e-12 * max(degrees)
     correlation = 0.0 if constant else np.corrcoef(values, degrees)[0, 1]
     return [variation, variation / energy if energy else 0.0, correlation]
 

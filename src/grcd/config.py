@@ -119,7 +119,7 @@ def _range(support: str) -> str:
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ValueError
     except ValueError:
-        raise InputError(f"support = {support!r}", "two numbers, the lower one first", "e.g. 0,70") from None
+        raise InputError(f"support = {support!r}", "two numbers, the lower one first", "e.g. --support 0 70") from None
     return f"{low!r},{high!r}"
 
 

@@ -22,6 +22,11 @@ def total() -> float:
     for group in GROUPS:
         with suppress(ValueError, OSError):
             found.append(float(Path(group).read_text()))
+    with suppress(ImportError, OSError):
+        import resource
+
+        soft = resource.getrlimit(resource.RLIMIT_DATA)[0]
+        found.append(math.inf if soft == resource.RLIM_INFINITY else float(soft))
     return min(found)
 
 

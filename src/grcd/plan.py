@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass, replace
 BUDGETS = (1, 2, 4)
 SIGNALS = 1000  # generated for each candidate, and at most so many validation signals
 LEAST = 30
+LARGEST = 1e6  # exponent that a grid can have
 NOTICEABLE = 0.01  # of the distance of the first candidate: less than that is chance, or rounding
 
 
@@ -88,4 +89,11 @@ def of(saved: dict[str, dict]) -> Plan:
     """From what was saved."""
     if not isinstance(saved, dict):
         raise ValueError(f"a plan {saved!r}")
-    return {int(nfe): Choice(**choice) for nfe, choice in saved.items()}
+    return {int(nfe): _choice(**choice) for nfe, choice in saved.items()}
+
+
+def _choice(start: float, grid: str, rho: float, solver: str) -> Choice:
+    numbers = all(isinstance(number, int | float) and 0 < number <= LARGEST for number in (start, rho))
+    if not numbers or not isinstance(grid, str) or not isinstance(solver, str):
+        raise ValueError(f"a choice of start {start!r:.40}, grid {grid!r:.40}, rho {rho!r:.40}, solver {solver!r:.40}")
+    return Choice(start, grid, rho, solver)

@@ -142,7 +142,8 @@ class Run:
         path = self.path / CHECKPOINT
         if os.path.exists(path):
             tensors, about = read_checkpoint(path)
-            if about.get("run", self._owner) != self._owner:
+            unknown = self._owner if self.manifest.get("format") == 1 else None  # which did not say whose they are
+            if about.get("run", unknown) != self._owner:
                 note = f"{path} is of another run, which was replaced: training begins anew"
                 warnings.warn(note, InputWarning, stacklevel=2)
             else:
@@ -160,11 +161,13 @@ class Run:
         for name, tensor in here.items():
             if (tensors[name].shape, tensors[name].dtype) != (tensor.shape, tensor.dtype):
                 raise damaged(path, f"{name} has another shape or type than it should")
-        most = self.manifest["config"]["max_updates"]
+        config = self.manifest["config"]
+        most, every = config["max_updates"], config["validate_every"]
         try:
             update, seconds = about["update"], about["seconds"]
             plateau = state.plateau.restored(about["plateau"])
-            if type(update) is not int or not 0 < update <= most or not 0 <= seconds < float("inf"):
+            validated = type(update) is int and 0 < update <= most and (update % every == 0 or update == most)
+            if not validated or not 0 <= seconds < float("inf"):
                 raise ValueError(f"update {update} of {most} after {seconds} seconds")
             records = _logged(about["log"], update) if "log" in about else _old_log(self.path / METRICS, update)
         except (KeyError, TypeError, ValueError) as error:

@@ -89,9 +89,9 @@ def fitting(path: str | Path) -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise InputError(
-            f"{path}, whose files do not fit together ({error})", "a whole run folder", "train again with --force"
-        ) from None
+        why = " ".join(str(error).split())  # in one line: it may be an error in three parts itself
+        got = f"{path}, whose files do not fit together ({why})"
+        raise InputError(got, "a whole run folder", "train again with --force") from None
 
 
 def _reference(model: GRCD, tensors: dict[str, Tensor]) -> Gaussian | Mixture:

@@ -17,14 +17,14 @@ from ..errors import InputError, InputWarning, unknown
 from ..files import is_full
 
 SMALLER = {  # what to lower where memory does not suffice
-    "train": "lower the batch or the width (--set batch=64, --set width=32), or take fewer nodes or rows",
+    "train": "lower the batch or the width (--set batch=..., --set width=...), or take fewer nodes or rows",
     "sample": "lower -n, and make several files",
     "impute": "lower -n, or fill fewer rows at a time",
     "augment": "lower -n, or vary fewer signals at a time",
     "score": "score fewer signals at a time",
     "report": "lower -n, or take fewer nodes or rows (--cap)",
     "evaluate": "give fewer signals, or take fewer nodes or rows (--cap)",
-    "bench": "lower --jobs, or the batch (--set batch=64)",
+    "bench": "lower --jobs, or the batch (--set batch=...)",
 }
 
 
@@ -90,11 +90,13 @@ def _say(error: Exception) -> int:
 
 def _say_warnings() -> None:
     """What the library says of the input, in one line each."""
-    usual = warnings.showwarning
+    usual, told = warnings.showwarning, set()
 
     def show(message, category, *where, **more):
         if issubclass(category, InputWarning):
-            print(f"grcd: note: {message}", file=sys.stderr)
+            if str(message) not in told:
+                print(f"grcd: note: {message}", file=sys.stderr)
+            told.add(str(message))
         else:
             usual(message, category, *where, **more)
 

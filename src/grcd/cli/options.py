@@ -90,6 +90,11 @@ def markers(values: list[float] | None) -> list[float]:
     return [value for value in values or [] if not math.isnan(value)]
 
 
+def marked(facts: dict) -> list[float]:
+    """What marked a missing reading when the run was trained."""
+    return facts["data"].get("made", {}).get("markers", [])
+
+
 def asked(data: str, options: dict) -> dict:
     """What a command was asked to work on, as a run remembers it: the fields of `load_dataset` that were given."""
     given = {key: value for key, value in options.items() if value not in (DATA[key][1], ())}

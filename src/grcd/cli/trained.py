@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from . import parsing
-from .options import Common, Device, Force, Json, Seed, Trained, asked, found_again, markers, on_data
+from .options import Common, Device, Force, Json, Seed, Trained, asked, found_again, marked, markers, on_data
 
 
 def sample(
@@ -78,7 +78,7 @@ def impute(
     check_writable_ending(out)
     levels = parsing.shares(quantiles)
     model = load(run, device)
-    given = read_given(observed, model.graph, markers(missing), common, absent=True)
+    given = read_given(observed, model.graph, markers(missing) or marked(model.facts), common, absent=True)
     found = model.fillings(given.x, n, nfe, seed, posterior)
     draws = ((rows, drawn[:, :, given.order]) for rows, drawn in found)
     shape = (n, len(given.x), len(given.order))
@@ -114,7 +114,7 @@ def augment(
     refuse_existing(out, force)
     check_writable_ending(out)
     model = load(run, device)
-    given = read_given(signals, model.graph, common=common)
+    given = read_given(signals, model.graph, marked(model.facts), common)
     found = model.augment(given.x, strength, n, nfe, seed)[:, :, given.order]
     times = given.times if n == 1 else None  # of several variations none is the one of that time
     write_signals(out, found.reshape(-1, len(given.order)), tuple(given.node_ids), model.unit, times)
@@ -153,7 +153,7 @@ def score(
         refuse_existing(out, force)
         refuse_other_ending(out, ".csv")
     model = load(run, device)
-    given = read_given(signals, model.graph, common=common)
+    given = read_given(signals, model.graph, marked(model.facts), common)
     readings = (~np.isnan(given.x)).sum(axis=1)
     likelihood, error = model.log_prob(given.x, posterior, seed=seed)
     refuse_not_finite(np.stack([likelihood, error]), "the log-likelihoods" if out is None else out)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InputError
-from .header import GAPS, LOOKED_AT, is_number, refuse_header
+from .header import GAPS, is_number, refuse_header
 from .splits import LABELS
 
 if TYPE_CHECKING:
@@ -156,21 +156,19 @@ def _scanned(path: Path, known: Collection[str], square: bool) -> tuple[list[str
             raise InputError(f"{path}, which is empty or begins with an empty line", "a header", "write names first")
         separator = max(SEPARATORS, key=first.count)
         header = [name.strip() for name in next(csv.reader([first], delimiter=separator, strict=True))]
-        rows, below = 0, []
+        rows = 0
         for row in csv.reader(file, delimiter=separator, strict=True):
             if row and len(row) != len(header):
                 if len(header) == 1:
-                    refuse_header(path, header, below)
+                    refuse_header(path, header)
                 raise InputError(
                     f"{len(row)} cells in row {rows + 1} of {path}",
                     f"{len(header)} cells, as its header has",
                     "complete the row, and look for stray separators",
                 )
             rows += bool(row)
-            if rows <= LOOKED_AT:
-                below.append(row)
     matrix = square and rows == len(header) > 2
-    refuse_header(path, header, below, header if matrix else known)
+    refuse_header(path, header, header if matrix else known)
     return header, separator, rows
 
 

@@ -57,7 +57,7 @@ def far_constant(values: np.ndarray) -> float | None:
     for end in (sample.min(), sample.max()) if sample.size else ():
         rest = sample[sample != end]
         often = sample.size - rest.size >= max(2, OFTEN * sample.size)
-        if often and rest.size and np.abs(rest - end).min() > FAR * np.ptp(rest):
+        if often and rest.size and np.abs(rest - end).min() > FAR * np.ptp(rest) > 0:  # of two values none is a marker
             return float(end)
     return None
 

@@ -6,8 +6,7 @@ numbers, each once, are names
 
 - if the graph at hand has most of them, or in a graph's file as many rows follow (a matrix), or
 - behind a first cell that is empty, as pandas writes an index, or
-- if they number the columns from 0 or 1 up, or have leading zeros, or
-- if no reading below is written as a whole number: 773869 above 64.375 is no reading.
+- if they number the columns from 0 or 1 up, or have leading zeros.
 
 Anything else is refused, and the way out is easy: a first row with names.
 """
@@ -15,14 +14,13 @@ Anything else is refused, and the way out is easy: a first row with names.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 
 from ..errors import InputError, some
 
 GAPS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "-nan", "-NaN", "null", "NULL", "None"]
 DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{8}T\d+|\d{1,2}:\d\d)(\D.*)?")
-LOOKED_AT = 100  # rows below the header
 
 
 def is_number(cell: str) -> bool:
@@ -34,8 +32,8 @@ def is_number(cell: str) -> bool:
     return "_" not in cell
 
 
-def refuse_header(path: Path, header: list[str], rows: Sequence[Sequence[str]], known: Collection[str] = ()) -> None:
-    """``rows`` are the first ones below it; ``known`` are names that nodes have."""
+def refuse_header(path: Path, header: list[str], known: Collection[str] = ()) -> None:
+    """``known`` are names that nodes have."""
     if len(header) == 1:
         raise InputError(
             f"{path} with one column in its first row, {header[0][:40]!r}",
@@ -45,7 +43,7 @@ def refuse_header(path: Path, header: list[str], rows: Sequence[Sequence[str]], 
     if DATE.fullmatch(header[0]):
         raise _no_header(path, "a date", header)
     names = header if header[0] else header[1:]
-    if all(is_number(name) or name in GAPS for name in names) and not _whole_names(header, names, rows, set(known)):
+    if all(is_number(name) or name in GAPS for name in names) and not _whole_names(header, names, set(known)):
         raise _no_header(path, "numbers", header)
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
@@ -56,15 +54,13 @@ def refuse_header(path: Path, header: list[str], rows: Sequence[Sequence[str]], 
         )
 
 
-def _whole_names(header: list[str], names: list[str], rows: Sequence[Sequence[str]], known: set[str]) -> bool:
+def _whole_names(header: list[str], names: list[str], known: set[str]) -> bool:
     if not all(map(_is_whole, names)) or len(set(names)) < len(names):
         return False
     if not header[0] or 2 * len(known.intersection(names)) >= len(names):
         return True
     numbered = any(names == [str(first + place) for place in range(len(names))] for first in (0, 1))
-    if (numbered and len(names) > 2) or any(name.startswith("0") and len(name) > 1 for name in names):
-        return True
-    return not any(_is_whole(cell.strip()) for row in rows for cell in row)
+    return (numbered and len(names) > 2) or any(name.startswith("0") and len(name) > 1 for name in names)
 
 
 def _is_whole(cell: str) -> bool:

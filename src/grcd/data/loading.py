@@ -337,7 +337,8 @@ def _markers(values: np.ndarray, markers: Sequence[float]) -> list[str]:
     ]
     notes = notes * bool(share)
     if far is not None:
-        notes.append(f"many readings are exactly {far:g}, far from all others: if it marks a gap, --missing {far:g}")
+        value = f"{far:.15g}"
+        notes.append(f"many readings are exactly {value}, far from all others: if it marks a gap, --missing {value}")
     return notes
 
 
