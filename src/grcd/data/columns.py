@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -136,7 +137,7 @@ def read_columns(
     return Columns(path, names, frame)
 
 
-def _version(package) -> tuple[int, ...]:
+def _version(package: ModuleType) -> tuple[int, ...]:
     return tuple(int(part) for part in package.__version__.split(".")[:2])
 
 
@@ -156,7 +157,7 @@ def _scanned(path: Path, known: Collection[str], square: bool) -> tuple[list[str
             raise InputError(f"{path}, which is empty or begins with an empty line", "a header", "write names first")
         separator = max(SEPARATORS, key=first.count)
         header = [name.strip() for name in next(csv.reader([first], delimiter=separator, strict=True))]
-        rows, below = 0, []
+        rows, below = 0, list[list[str]]()
         for row in csv.reader(file, delimiter=separator, strict=True):
             if row and len(row) != len(header):
                 if len(header) == 1:
