@@ -361,9 +361,8 @@ def levels(
         return np.array([process.newton(s) for s in np.linspace(process.S, 0.0, steps + 1)])
     q_max = _share(start, process.q_min / process.q_max) * process.q_max
     q_max = q_max if isinstance(grid, str) else process.q_max  # levels that are given begin where they begin
-    variances = None
-    if reference is not None and isinstance(grid, str) and grid == "entropy":
-        variances = reference.variances()
+    shaped = isinstance(grid, str) and grid == "entropy"
+    variances = reference.variances() if shaped and reference is not None else None
     if solver.to_zero:  # EDM's: the levels but the last follow the power law
         first = grids.make(grid, q_max, process.q_min, steps - 1, rho, variances) if steps > 1 else [q_max]
         return np.append(first, 0.0)
