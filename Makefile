@@ -12,6 +12,7 @@ demo: env
 test: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # The laws alone, on ten times the examples, other ones every time; what it finds it finds again (.hypothesis/) first.
@@ -33,4 +34,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -295,6 +295,12 @@ def test_signals_without_a_graph(files):
         grcd.load_dataset(files / "x.csv")
 
 
+def test_an_array_without_a_graph_is_not_printed_in_the_message():
+    with pytest.raises(grcd.InputError) as raised:
+        grcd.load_dataset(np.arange(12.0).reshape(4, 3))
+    assert raised.value.got == "signals without a graph"
+
+
 def test_infinite_readings_are_refused(files):
     def infinite(frame):
         frame.iloc[3, 2] = np.inf

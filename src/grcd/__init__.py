@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .config import Config
@@ -40,7 +40,7 @@ _HOME = {
 __all__ = ["GRCD", "Config", "Dataset", "Graph", "InputError", "evaluate", "load", "load_dataset"]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib import metadata  # not before: the command must soon be watching for interrupts
 
@@ -53,5 +53,5 @@ def __getattr__(name: str):
     raise AttributeError(f"module 'grcd' has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return [*__all__, "__version__"]

@@ -12,7 +12,7 @@ of the reference. So strength turns smoothly from the signal itself to an uncond
 from __future__ import annotations
 
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,7 +21,8 @@ from torch import Tensor
 from . import device as devices
 from . import solvers
 from .errors import InputError
-from .mixture import Mixture
+from .mixture import Mixture, Reference
+from .process import ConjugateProcess
 from .progress import bar
 from .streams import Stream
 
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
 SUBSTEPS = 64  # of a mixture's flow from beyond the largest level
 
 
-def augment(model: GRCD, x: np.ndarray, strength: float, n: int, nfe: int, seed: int) -> np.ndarray:
+def augment(model: GRCD, x: np.ndarray, strength: Any, n: int, nfe: int, seed: int) -> np.ndarray:
     """``n`` variations of each of the signals (signals, nodes), in their units: (n, signals, nodes)."""
-    if not isinstance(strength, Real) or not 0 <= strength <= 1:
+    if not isinstance(strength, Real) or not 0 <= float(strength) <= 1:
         raise InputError(f"strength = {strength!r}", "a number from 0 (the signal) to 1 (any signal)", "try 0.2")
-    if model.method.process != "conjugate":
+    if not isinstance(model.process, ConjugateProcess):
         raise InputError(f"the method {model.config.method!r}", "one on the conjugate process", "train grcd")
     found = np.repeat(x[None], n, axis=0).astype(np.float64)
     if strength == 0:
@@ -45,16 +46,18 @@ def augment(model: GRCD, x: np.ndarray, strength: float, n: int, nfe: int, seed:
         for start in range(0, len(x), rows):
             index = range(start, min(start + rows, len(x)))
             z = torch.from_numpy(model.normalizer.apply(x[start : start + rows])).double().to(model.device)
-            varied = _varied(model, z, index, strength, n, nfe, seed)
+            varied = _varied(model, model.process, z, index, float(strength), n, nfe, seed)
             units = model.within(model.normalizer.undo(varied.flatten(0, 1).cpu().numpy()))
             found[:, start : start + rows] = units.reshape(len(index), n, -1).swapaxes(0, 1)
             advance(index.stop, "")
     return found
 
 
-def _varied(model: GRCD, z: Tensor, index: range, strength: float, n: int, nfe: int, seed: int) -> Tensor:
+def _varied(
+    model: GRCD, process: ConjugateProcess, z: Tensor, index: range, strength: float, n: int, nfe: int, seed: int
+) -> Tensor:
     """Z-scored variations (signals, n, nodes)."""
-    process, reference, shape = model.process, model.reference, (len(z), n, z.shape[1])
+    reference, shape = model.reference, (len(z), n, z.shape[1])
     xi = Stream(seed, "augment", z.device).normal(index, n * z.shape[1]).view(-1, z.shape[1])
     signal, q = z[:, None].expand(shape).reshape(xi.shape), process.q_max
     if strength == 1:
@@ -78,6 +81,7 @@ def _varied(model: GRCD, z: Tensor, index: range, strength: float, n: int, nfe: 
     return process.to_graph(x, levels[-1]).view(shape)
 
 
-def _led_back(reference, x: Tensor, q1: float, q0: float) -> Tensor:
-    steps = (SUBSTEPS,) if isinstance(reference, Mixture) else ()
-    return reference.propagate(x, q1, q0, *steps)
+def _led_back(reference: Reference, x: Tensor, q1: float, q0: float) -> Tensor:
+    if isinstance(reference, Mixture):
+        return reference.propagate(x, q1, q0, SUBSTEPS)
+    return reference.propagate(x, q1, q0)

@@ -57,6 +57,11 @@ class Block(nn.Module):
 class DenoiserGNN(nn.Module):
     """``f_theta(x, t)`` for signals ``x`` in graph coordinates."""
 
+    U: Tensor  # (nodes, modes), with ghosts
+    ones: Tensor  # (modes, 1)
+    powers: Tensor  # (modes, taps + 1)
+    frequencies: Tensor
+
     def __init__(self, spectrum: Spectrum, width: int = 128, blocks: int = 3, taps: int = 5, time_dim: int = 64):
         super().__init__()
         lam = torch.from_numpy(spectrum.scaled())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from . import methods
 from .errors import InputError, unknown, whole_number
@@ -62,7 +63,7 @@ class Config:
     max_updates: int = 40_000
 
     @classmethod
-    def make(cls, **settings) -> Config:
+    def make(cls, **settings: Any) -> Config:
         """From keywords or a file: unknown keys are named, and the known ones listed."""
         known = [field.name for field in fields(cls)]
         for key in settings:
@@ -70,9 +71,9 @@ class Config:
                 raise unknown("setting", key, known)
         return cls(**settings)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in fields(self):
-            object.__setattr__(self, field.name, _typed(field.name, field.type, getattr(self, field.name)))
+            object.__setattr__(self, field.name, _typed(field.name, str(field.type), getattr(self, field.name)))
         methods.find(self.method)
         if self.stopping not in RULES:
             raise unknown("stopping rule", self.stopping, RULES)
@@ -107,7 +108,10 @@ class Config:
     @property
     def bounds(self) -> tuple[float, float] | None:
         """The support as numbers; None if there is none."""
-        return tuple(float(end) for end in self.support.split(",")) if self.support else None
+        if not self.support:
+            return None
+        low, high = map(float, self.support.split(","))
+        return low, high
 
 
 def _range(support: str) -> str:
@@ -123,7 +127,7 @@ def _range(support: str) -> str:
     return f"{low!r},{high!r}"
 
 
-def _typed(key: str, kind: str, value):
+def _typed(key: str, kind: str, value: Any) -> Any:
     """The value as its field's type, if that loses nothing: "128" and 128.0 are whole numbers, 1.5 and inf are not."""
     try:
         if kind == "str":

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from . import pictures, report
 from .data import Dataset, load_dataset
@@ -19,7 +22,7 @@ BUDGETS = {OURS: (1, 4), PAPERS: (4, 8)}
 # Ours is short because its reference leaves little to learn here. The paper's is smaller, with a larger learning rate
 # and fewer updates than its 128, 3e-4 and up to 40,000, chosen by hand from five with test scores in sight: the demo's
 # own numbers are an illustration and no benchmark.
-SETTINGS = {
+SETTINGS: dict[str, dict[str, Any]] = {
     OURS: {"width": 32, "max_updates": 500, "validate_every": 100},
     PAPERS: {"width": 32, "lr": 5e-3, "max_updates": 5000},
 }
@@ -30,7 +33,7 @@ def demo(out: str | Path = "demo", seed: int = 0) -> dict[str, Scores]:
     out = make_folder(out)
     data = load_dataset(DATASET)
     print(f"{DATASET}: {len(data.train)} signals on {len(data.graph)} nodes")
-    models, samples = {}, {}
+    models, samples = dict[str, GRCD](), dict[tuple[str, int], np.ndarray]()
     for method in BUDGETS:
         print(f"Training {method} ...")
         model = models[method] = GRCD(data.graph, method, seed, "cpu", **SETTINGS[method])
@@ -76,7 +79,7 @@ def _print_table(scores: dict[str, Scores], models: dict[str, GRCD]) -> None:
     print(f"{PAPERS} is the paper's GRCD, here smaller than in the paper (128, up to 40,000 updates).")
 
 
-def _draw(out: Path, data: Dataset, model: GRCD, samples) -> None:
+def _draw(out: Path, data: Dataset, model: GRCD, samples: np.ndarray) -> None:
     rows = {"Training signals": data.train[:4], "Generated signals, four network evaluations": samples[:4]}
     pictures.save(pictures.signals_on_graph(pictures.Drawn(data.graph), rows, data.unit), out / "signals.png")
     z, U = model.normalizer.apply, data.graph.spectrum.U

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -46,8 +47,9 @@ def arithmetic(precision: str = "highest") -> Iterator[None]:
     # Must be set before cuBLAS starts; harmless where it is set or started already.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     before = torch.get_float32_matmul_precision(), torch.are_deterministic_algorithms_enabled()
-    fill, torch.utils.deterministic.fill_uninitialized_memory = (
-        torch.utils.deterministic.fill_uninitialized_memory,
+    switches: Any = torch.utils.deterministic
+    fill, switches.fill_uninitialized_memory = (
+        switches.fill_uninitialized_memory,
         False,  # would write every buffer twice, for programs that read what they never wrote
     )
     torch.set_float32_matmul_precision(precision)
@@ -57,10 +59,10 @@ def arithmetic(precision: str = "highest") -> Iterator[None]:
     finally:
         torch.set_float32_matmul_precision(before[0])
         torch.use_deterministic_algorithms(before[1])
-        torch.utils.deterministic.fill_uninitialized_memory = fill
+        switches.fill_uninitialized_memory = fill
 
 
-def captured(work: Callable[[], None]) -> Callable[[], None]:
+def captured(work: Callable[[], object]) -> Callable[[], None]:
     """``work`` as a CUDA graph: the same kernels on the same buffers, launched in one go.
 
     The graph reads and writes what ``work`` refers to, but owns none of it: whoever holds the result holds ``work``.
@@ -77,5 +79,5 @@ def captured(work: Callable[[], None]) -> Callable[[], None]:
     return partial(_replayed, graph, work)
 
 
-def _replayed(graph: torch.cuda.CUDAGraph, work: Callable[[], None]) -> None:
+def _replayed(graph: torch.cuda.CUDAGraph, work: Callable[[], object]) -> None:
     graph.replay()

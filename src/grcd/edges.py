@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -94,7 +95,7 @@ def _rows(edges: Iterable, value: str) -> list[tuple[str, str, float]]:
     return [_row(number, edge, value) for number, edge in enumerate(edges, start=1)]
 
 
-def _row(number: int, edge, value: str) -> tuple[str, str, float]:
+def _row(number: int, edge: Any, value: str) -> tuple[str, str, float]:
     try:
         source, target, amount = (*edge, 1.0) if value == "weight" and len(edge) == 2 else edge
         return _name(source), _name(target), float(amount)
@@ -104,7 +105,7 @@ def _row(number: int, edge, value: str) -> tuple[str, str, float]:
         raise InputError(got, f"{expected}: two names and a number", "correct that row") from None
 
 
-def _name(end) -> str:
+def _name(end: object) -> str:
     if isinstance(end, float | np.floating):
         if not np.isfinite(end):
             raise ValueError("no name")

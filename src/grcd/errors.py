@@ -14,7 +14,7 @@ class InputError(ValueError):
         super().__init__(f"got {got}\nexpected {expected}\nto fix: {do}")
         self.got, self.expected, self.do = got, expected, do
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
         """In its three parts, so that it can leave a worker process."""
         return type(self), (self.got, self.expected, self.do)
 
@@ -34,7 +34,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
 
 def whole_number(name: str, value: object, least: int = 1, most: int = 10**12) -> int:
     """The value as an int, if it is one in this range; 3.0, True and "3" are none."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= value <= most:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
         raise InputError(
             f"{name} = {value!r:.60}", f"a whole number from {least:,} to {most:,}", f"give {name} in that range"
         )
@@ -49,6 +49,6 @@ def shortened(name: object, most: int = 40) -> str:
 
 def some(names: Iterable[object], limit: int = 5) -> str:
     """A short list for a message: the first few names and how many more there are."""
-    names = [shortened(name, 100) for name in names]
-    rest = len(names) - limit
-    return ", ".join(names[:limit]) + (f" and {rest} more" if rest > 0 else "")
+    short = [shortened(name, 100) for name in names]
+    rest = len(short) - limit
+    return ", ".join(short[:limit]) + (f" and {rest} more" if rest > 0 else "")

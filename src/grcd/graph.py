@@ -25,9 +25,11 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from .edges import EdgeList, checked_ids
 from .errors import InputError, some, unknown
@@ -91,10 +93,10 @@ class Graph:
     @classmethod
     def from_adjacency(
         cls,
-        adjacency,  # (nodes, nodes), dense or scipy sparse
+        adjacency: ArrayLike | sp.sparray,  # (nodes, nodes), dense or scipy sparse
         node_ids: Sequence[str] | None = None,
         symmetrize: str | None = None,
-        coords: np.ndarray | None = None,
+        coords: ArrayLike | None = None,
         origin: str = "adjacency as given",
     ) -> Graph:
         """A graph from a weight matrix. Self-loops are removed after symmetrisation, as in the paper.
@@ -114,8 +116,8 @@ class Graph:
             origin = f"{origin}, symmetrised by {symmetrize}"
         one_way = _one_way(W)
         W = _without_loops(SYMMETRIZERS[symmetrize](W))
-        coords = None if coords is None else checked_positions(coords, len(ids))
-        return cls(W, ids, coords, origin, *one_way, node_ids is not None)
+        positions = None if coords is None else checked_positions(coords, len(ids))
+        return cls(W, ids, positions, origin, *one_way, node_ids is not None)
 
     @classmethod
     def from_edges(
@@ -146,7 +148,7 @@ class Graph:
     @classmethod
     def from_coordinates(
         cls,
-        coords,  # (nodes, 2): (x, y), or (longitude, latitude) in degrees
+        coords: ArrayLike,  # (nodes, 2): (x, y), or (longitude, latitude) in degrees
         node_ids: Sequence[str] | None = None,
         k: int | None = None,  # else five, or all of fewer
         bandwidth: float | None = None,  # else the median of all pairwise distances
@@ -211,16 +213,16 @@ class Graph:
 
     def permuted(self, order: Sequence[int]) -> Graph:
         """The same graph with its nodes listed in another order."""
-        order = np.asarray(order)
-        W = sp.csr_array(self.weights[order][:, order])
+        places = np.asarray(order)
+        W = sp.csr_array(self.weights[places][:, places])
         W.sort_indices()
-        coords = None if self.coords is None else self.coords[order]
-        return replace(self, weights=W, node_ids=tuple(self.node_ids[i] for i in order), coords=coords)
+        coords = None if self.coords is None else self.coords[places]
+        return replace(self, weights=W, node_ids=tuple(self.node_ids[i] for i in places), coords=coords)
 
 
-def _checked_weights(adjacency) -> sp.csr_array:
+def _checked_weights(adjacency: ArrayLike | sp.sparray) -> sp.csr_array:
     try:
-        values = adjacency if sp.issparse(adjacency) else np.asarray(adjacency)
+        values: Any = adjacency if sp.issparse(adjacency) else np.asarray(adjacency)
         if values.dtype.kind not in "biuf":  # text, dates and complex numbers would be cast in silence
             raise TypeError(f"of type {values.dtype}")
         W = sp.csr_array(values, dtype=np.float64, copy=True)
@@ -251,7 +253,7 @@ def _checked_weights(adjacency) -> sp.csr_array:
     return W
 
 
-def _without_loops(W) -> sp.csr_array:
+def _without_loops(W: sp.sparray) -> sp.csr_array:
     W = sp.csr_array(W)
     W.setdiag(0.0)
     W.eliminate_zeros()

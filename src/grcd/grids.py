@@ -16,6 +16,7 @@ import numpy as np
 
 from .errors import InputError, unknown
 
+Variances = tuple[np.ndarray, np.ndarray]  # of a reference, and how often each counts
 GRIDS = ("power", "log-snr", "entropy")
 FINE = 4096  # levels that the entropy is tabulated on
 
@@ -42,7 +43,7 @@ def entropy(q_max: float, q_min: float, K: int, v: np.ndarray, weight: np.ndarra
     return _with_exact_ends(np.interp(np.linspace(H[-1], H[0], K + 1), H, q), q_max, q_min)
 
 
-def given(levels: Sequence[float]) -> np.ndarray:  # (K + 1,)
+def given(levels: Sequence[float] | np.ndarray) -> np.ndarray:  # (K + 1,)
     """Any sequence of the user's own, once it is known to be a grid."""
     grid = np.asarray(levels, dtype=np.float64)
     if (
@@ -61,7 +62,12 @@ def given(levels: Sequence[float]) -> np.ndarray:  # (K + 1,)
 
 
 def make(
-    kind: str | Sequence[float], q_max: float, q_min: float, K: int, rho: float = 3.0, variances=None
+    kind: str | Sequence[float] | np.ndarray,
+    q_max: float,
+    q_min: float,
+    K: int,
+    rho: float = 3.0,
+    variances: Variances | None = None,
 ) -> np.ndarray:
     """The grid of ``K`` steps called ``kind``, or the sequence given; ``variances`` are what "entropy" is made of."""
     if not isinstance(kind, str):
@@ -84,6 +90,7 @@ def make(
     if kind == "log-snr":
         return log_snr(q_max, q_min, K)
     if kind == "entropy":
+        assert variances is not None, "the grid 'entropy' is made of a reference's variances"
         return entropy(q_max, q_min, K, *variances)
     raise unknown("grid", kind, [*GRIDS, "noise levels as q0,q1,..."])
 

@@ -17,11 +17,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from . import device as devices
@@ -75,9 +76,9 @@ def fillings(
 
 def inferred(
     model: GRCD,
-    y,  # (signals, m), NaN where nothing was observed
-    H,  # (m, nodes), dense or sparse
-    noise,  # standard deviations (m,), or one for all
+    y: ArrayLike,  # (signals, m), NaN where nothing was observed
+    H: ArrayLike | sp.sparray,  # (m, nodes), dense or sparse
+    noise: ArrayLike,  # standard deviations (m,), or one for all
     n: int,
     nfe: int,
     seed: int,
@@ -104,10 +105,12 @@ def inferred(
     return found
 
 
-def _linear(y, H, noise, nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # (signals, m), (m, nodes), (m,)
+def _linear(
+    readings: ArrayLike, rows: Any, noise: ArrayLike, nodes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # (signals, m), (m, nodes), (m,)
     """What can be observed of signals on so many nodes."""
-    H = np.atleast_2d(np.asarray(H.toarray() if sp.issparse(H) else H, dtype=np.float64))
-    y = np.asarray(y, dtype=np.float64)
+    H = np.atleast_2d(np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64))
+    y = np.asarray(readings, dtype=np.float64)
     if H.ndim != 2 or H.shape[1] != nodes or not len(H) or not np.isfinite(H).all() or not np.abs(H).sum(axis=1).all():
         raise InputError(
             f"H of shape {H.shape}",
@@ -202,7 +205,7 @@ def _from_reference(model: GRCD, n: int, seed: int, seen: Observations, rows: np
     return given.draw(n, _random(seed, rows, model.device), uniform)
 
 
-def _random(seed: int, rows: np.ndarray, device) -> observations.Noise:
+def _random(seed: int, rows: np.ndarray, device: torch.device) -> observations.Noise:
     """Standard normal numbers for these signals, by purpose and shape."""
     return lambda purpose, shape: (
         Stream(seed, f"impute {purpose}", device).normal(rows, math.prod(shape[1:])).view(shape)

@@ -13,8 +13,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .data import gaps, outliers
 from .data.dataset import Dataset
@@ -26,7 +28,7 @@ from .reference import ledoit_wolf, off_diagonal_energy, spectral
 
 KAPPA, LARGEST_SNR = 2.0, 7.2
 FEW = 500  # training signals below which covariance and network have little to learn from
-LAPTOP = {"width": 32, "max_updates": 2000}  # a network that two cores train in minutes
+LAPTOP: dict[str, Any] = {"width": 32, "max_updates": 2000}  # a network that two cores train in minutes
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,15 @@ class Inspection:
         return "\n".join(lines)
 
 
-def inspect(source, graph=None, picture: str | Path | None = None, **options) -> Inspection:
+def inspect(
+    source: str | Path | ArrayLike,
+    graph: str | Path | Graph | ArrayLike | None = None,
+    picture: str | Path | None = None,
+    **options: Any,
+) -> Inspection:
     """Look at a dataset by name or from files; ``options`` as for ``load_dataset``. No graph: at signals only."""
-    problems, said = [], []
+    problems: list[tuple[str, str]] = []
+    said: list[tuple[str, str]] = []
     found = _opened(source, graph, options, problems)
     signals, graph_facts, method = _signals(found, problems), {}, {}
     if found.graph is None:
@@ -80,7 +88,7 @@ def inspect(source, graph=None, picture: str | Path | None = None, **options) ->
     return Inspection(found.name, signals, graph_facts, method, problems, said)
 
 
-def _opened(source: str | Path, graph, options: dict, said: list) -> Opened:
+def _opened(source: Any, graph: Any, options: dict, said: list) -> Opened:
     """As read; a directed graph is looked at in its symmetrised form."""
     try:
         return opened(source, graph, **options)
@@ -112,10 +120,10 @@ def _signals(found: Opened, said: list) -> dict:
     gaps.mark(values, found.given.missing or ())  # again when the dataset is made, which changes nothing
     absent, low, high = gaps.missing(values), *_ranges(values)
     worst = [i for i in np.argsort(-absent, kind="stable")[:3] if absent[i]]
-    still = [ids[i] for i in np.flatnonzero(~(high > low) & (absent < len(values)))]
+    still = [ids[int(i)] for i in np.flatnonzero(~(high > low) & (absent < len(values)))]
     if still:
         said.append((f"{len(still)} nodes never change: {some(still)}", "leave those nodes out (--drop NAME)"))
-    never = [ids[i] for i in np.flatnonzero(absent == len(values))]
+    never = [ids[int(i)] for i in np.flatnonzero(absent == len(values))]
     if never:
         said.append(
             (f"{len(never)} nodes have no reading at all: {some(never)}", "leave those nodes out (--drop NAME)")
@@ -214,7 +222,7 @@ def _times(data: Dataset) -> dict:
     return found
 
 
-def _day(moment) -> str:
+def _day(moment: Any) -> str:
     return str(moment.astype("datetime64[m]")) if isinstance(moment, np.datetime64) else f"{moment:g}"
 
 

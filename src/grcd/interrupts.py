@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from types import FrameType
 
 STATUS = 130
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -27,7 +28,7 @@ def watch() -> None:
         signal.signal(number, _handle)
     usual = sys.unraisablehook
 
-    def again(failure) -> None:
+    def again(failure: sys.UnraisableHookArgs) -> None:
         if isinstance(failure.exc_value, KeyboardInterrupt):
             signal.setitimer(signal.ITIMER_REAL, 0.01)  # not at once: nothing can be raised in here either
         else:
@@ -56,7 +57,7 @@ def said() -> str:
     )
 
 
-def _handle(number, frame) -> None:
+def _handle(number: int, frame: FrameType | None) -> None:
     global received
     received = True
     while frame is not None:

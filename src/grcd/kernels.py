@@ -14,6 +14,8 @@ Elsewhere (CPU, no Triton, a width that is no power of two) the plain functions 
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -38,7 +40,7 @@ def silu_norm(y: Tensor, weight: Tensor, bias: Tensor) -> Tensor:  # (..., width
 
 class _SiluNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, y: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def forward(ctx: Any, y: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         y = y.contiguous()
         ctx.save_for_backward(y, weight)
         out, rows = torch.empty_like(y), y.numel() // y.shape[-1]
@@ -46,7 +48,7 @@ class _SiluNorm(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         y, weight = ctx.saved_tensors
         width, rows = y.shape[-1], y.numel() // y.shape[-1]
         programs = min(triton.cdiv(rows, ROWS), 4 * torch.cuda.get_device_properties(y.device).multi_processor_count)

@@ -84,8 +84,9 @@ def of_signals(
                 found[0, here] = under_reference(model.reference, z).cpu()
             else:
                 signs = None if few else random_signs(seed, range(start, start + len(z)), z.shape[1], probes, z.device)
-                value, *errors = under_model(added, model.reference, model.process, z, steps, signs)
-                found[:, here] = torch.stack([value, sum(errors)]).cpu()
+                assert isinstance(model.process, ConjugateProcess)  # or it was refused
+                value, of_signs, of_steps = under_model(added, model.reference, model.process, z, steps, signs)
+                found[:, here] = torch.stack([value, of_signs + of_steps]).cpu()
             advance(start + len(z), "")
     return found[0], found[1]
 
@@ -126,12 +127,12 @@ def of_readings(model: GRCD, x: np.ndarray) -> np.ndarray:  # (signals, nodes) t
 def of_nodes(reference: Gaussian | Mixture, z: Tensor) -> Tensor:  # (signals, nodes) twice
     """``log p(x_i | x_-i)`` of the readings that are there; NaN where there is none."""
     mixture, seen = as_mixture(reference), ~z.isnan()
-    joint, given = [], []
+    together, alone = [], []
     for weight, mean, part in zip(mixture.weights, mixture.means, mixture.parts, strict=True):
         log_prob, moved, own = (_whole if seen.all() else _observed)(part, z - mean, seen)
-        joint.append(weight.log() + log_prob)
-        given.append(-moved.square() / (2 * own) + (own / (2 * math.pi)).log() / 2)
-    joint, given = torch.stack(joint, -1)[:, None], torch.stack(given, -1)  # (signals, nodes or 1, components)
+        together.append(weight.log() + log_prob)
+        alone.append(-moved.square() / (2 * own) + (own / (2 * math.pi)).log() / 2)
+    joint, given = torch.stack(together, -1)[:, None], torch.stack(alone, -1)  # (signals, nodes or 1, components)
     return torch.where(seen, joint.logsumexp(-1) - (joint - given).logsumexp(-1), torch.nan)
 
 
@@ -180,7 +181,9 @@ def _half(found: Tensor) -> Tensor:  # (probes, signals) -> (signals,)
     return float(student.ppf(0.975, n - 1)) * found.std(0) / math.sqrt(n)
 
 
-def random_signs(seed: int, rows: range, nodes: int, probes: int, device) -> Tensor:  # (probes, signals, nodes)
+def random_signs(
+    seed: int, rows: range, nodes: int, probes: int, device: torch.device
+) -> Tensor:  # (probes, signals, nodes)
     u = Stream(seed, "signs", device).uniform(rows, probes * nodes).view(len(rows), probes, nodes)
     return torch.where(u < 0.5, -1.0, 1.0).double().transpose(0, 1).contiguous()
 
@@ -191,11 +194,13 @@ def _unit_vectors(z: Tensor) -> Tensor:  # (nodes, signals, nodes)
     return math.sqrt(nodes) * torch.eye(nodes).to(z)[:, None].expand(-1, n, -1)
 
 
-def _gained(residual, mixture: Mixture, process, z: Tensor, steps: int, probes: Tensor) -> Tensor:  # (probes, signals)
+def _gained(
+    residual: Residual, mixture: Mixture, process: ConjugateProcess, z: Tensor, steps: int, probes: Tensor
+) -> Tensor:  # (probes, signals)
     """``int (div f + score_ref . f) dq`` for each probe: Simpson's rule along a Runge-Kutta flow, in ``log q``."""
     q = np.geomspace(process.q_min, process.q_max, 2 * steps + 1).tolist()  # steps, and their middles
     h = 2 * math.log(q[1] / q[0])
-    x, total = _onset(mixture, z, q[0], steps), 0.0
+    x, total = _onset(mixture, z, q[0], steps), torch.zeros_like(probes[..., 0])
 
     def slope(x: Tensor, q: float) -> Tensor:  # dx / d log q
         with torch.no_grad():
@@ -230,14 +235,14 @@ def _onset(mixture: Mixture, z: Tensor, q: float, steps: int) -> Tensor:
     return x
 
 
-def _stepped(slope, x: Tensor, middle: float, end: float, h: float, k1: Tensor) -> Tensor:
+def _stepped(slope: Residual, x: Tensor, middle: float, end: float, h: float, k1: Tensor) -> Tensor:
     """One step of order four; ``k1`` is the slope at its start."""
     k2 = slope(x + h / 2 * k1, middle)
     k3 = slope(x + h / 2 * k2, middle)
     return x + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(x + h * k3, end))
 
 
-def _rates(residual, mixture: Mixture, x: Tensor, q: float, probes: Tensor) -> tuple[Tensor, Tensor]:
+def _rates(residual: Residual, mixture: Mixture, x: Tensor, q: float, probes: Tensor) -> tuple[Tensor, Tensor]:
     """``dx / d log q``, and ``q (div f + score_ref . f)`` for each probe."""
     score = mixture.score(x, q)
     with torch.enable_grad():

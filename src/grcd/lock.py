@@ -20,8 +20,10 @@ from .files import refused
 
 try:
     import fcntl
+
+    LOCKS = True
 except ImportError:  # pragma: no cover
-    fcntl = None
+    LOCKS = False
 
 NAME = ".grcd.lock"
 
@@ -51,7 +53,7 @@ def remove_stale(folder: Path) -> None:
 
 def _held(path: Path) -> BinaryIO | None:
     """The lock's file, open and locked; None where there are no locks."""
-    while fcntl is not None:
+    while LOCKS:
         try:
             file = path.open("ab+", buffering=0)
         except OSError as error:

@@ -12,6 +12,7 @@ import os
 import warnings
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from . import seal
 from .config import Config
@@ -118,7 +119,7 @@ def _refuse_broken(path: Path, manifest: dict) -> None:
         warnings.warn(note, InputWarning, stacklevel=4)
 
 
-def _check(value, kind, where: str) -> None:
+def _check(value: object, kind: Any, where: str) -> None:
     """Refuse what is not of its kind (see ``ENTRIES``)."""
     if isinstance(kind, dict):
         if not isinstance(value, dict):
@@ -141,7 +142,7 @@ def _check(value, kind, where: str) -> None:
         raise _other(where, value, {int: "a whole number", float: "a finite number", str: "text"}[kind])
 
 
-def _is(value, kind: type) -> bool:
+def _is(value: object, kind: type) -> bool:
     if isinstance(value, bool):
         return False
     if kind is float:
@@ -149,5 +150,5 @@ def _is(value, kind: type) -> bool:
     return isinstance(value, kind)
 
 
-def _other(where: str, value, expected: str) -> ValueError:
+def _other(where: str, value: object, expected: str) -> ValueError:
     return ValueError(f"{where.rstrip('.') or 'it'} is {value!r:.40}, not {expected}")

@@ -37,14 +37,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from .data.splits import evenly
+from .process import Level
 from .progress import bar
 from .reference import EPS_REF, Gaussian, LowRank, stacked
 
@@ -64,8 +66,9 @@ class Mixture:
     weights: Tensor  # (components,)
     means: Tensor  # (components, nodes)
     parts: tuple[Gaussian, ...]
+    _stacks: list[tuple[Tensor, Gaussian]] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "_stacks", [*self._stacked()])
 
     def _stacked(self) -> Iterator[tuple[Tensor, Gaussian]]:  # means (k, 1, nodes), and the parts as one
@@ -75,7 +78,7 @@ class Mixture:
             here = [*run]
             yield self.means[here, None], stacked([self.parts[k] for k in here])
 
-    def to(self, device) -> Mixture:
+    def to(self, device: torch.device | str) -> Mixture:
         return Mixture(self.weights.to(device), self.means.to(device), tuple(part.to(device) for part in self.parts))
 
     def tensors(self) -> dict[str, Tensor]:
@@ -92,7 +95,7 @@ class Mixture:
             raise ValueError("weights, means and covariances of the mixture have different sizes")
         return cls(weights, means, tuple(kind(*part) for part in zip(v, B, strict=True)))
 
-    def covariance(self, q=0.0) -> Tensor:
+    def covariance(self, q: Level = 0.0) -> Tensor:
         """Of all components together, about their common mean."""
         centred = self.means - self.weights @ self.means
         within = sum(w * part.covariance(q) for w, part in zip(self.weights, self.parts, strict=True))
@@ -103,14 +106,16 @@ class Mixture:
         v, counts = zip(*(part.variances() for part in self.parts), strict=True)
         return np.concatenate(v), np.concatenate([float(w) * c for w, c in zip(self.weights, counts, strict=True)])
 
-    def scored(self, x: Tensor, q) -> tuple[Tensor, Tensor]:  # (...), (..., nodes)
+    def scored(self, x: Tensor, q: Level) -> tuple[Tensor, Tensor]:  # (...), (..., nodes)
         """Log-density and score of the marginal at level ``q``."""
         joint, scores = self._components(x, q)
         responsible = joint.softmax(-1)
         score = sum(responsible[..., k, None] * score for k, score in enumerate(scores))
-        return joint.logsumexp(-1), score
+        return joint.logsumexp(-1), cast(Tensor, score)  # of one component at least
 
-    def _components(self, x: Tensor, q) -> tuple[Tensor, list[Tensor]]:  # (..., components), components of (..., nodes)
+    def _components(
+        self, x: Tensor, q: Level
+    ) -> tuple[Tensor, list[Tensor]]:  # (..., components), components of (..., nodes)
         """``log w_k + log N_k``, and the scores of the components."""
         rows = x.reshape(-1, x.shape[-1])
         q = q.expand(*x.shape[:-1], 1).reshape(-1, 1) if isinstance(q, Tensor) else q
@@ -118,21 +123,21 @@ class Mixture:
         joint = torch.cat([log_prob for log_prob, _ in found]).T + self.weights.log()
         return joint.view(*x.shape[:-1], -1), [score.view_as(x) for _, scores in found for score in scores]
 
-    def responsible(self, x: Tensor, q=0.0) -> Tensor:  # (..., components)
+    def responsible(self, x: Tensor, q: Level = 0.0) -> Tensor:  # (..., components)
         """Posterior probabilities of the components."""
         return self._components(x, q)[0].softmax(-1)
 
-    def log_prob(self, x: Tensor, q=0.0) -> Tensor:
+    def log_prob(self, x: Tensor, q: Level = 0.0) -> Tensor:
         return self._components(x, q)[0].logsumexp(-1)
 
-    def score(self, x: Tensor, q) -> Tensor:
+    def score(self, x: Tensor, q: Level) -> Tensor:
         return self.scored(x, q)[1]
 
-    def eps(self, x: Tensor, q) -> Tensor:
+    def eps(self, x: Tensor, q: Level) -> Tensor:
         """The noise prediction, ``-q`` times the score."""
         return -q * self.score(x, q)
 
-    def draw(self, noise: Tensor, q=0.0, u: Tensor | None = None) -> Tensor:  # (batch, nodes), (batch,)
+    def draw(self, noise: Tensor, q: Level = 0.0, u: Tensor | None = None) -> Tensor:  # (batch, nodes), (batch,)
         """Draws of the marginal: ``u``, uniform on [0, 1), chooses the component; ``noise`` the rest."""
         if u is None:
             if len(self.parts) > 1:
@@ -166,6 +171,9 @@ class Mixture:
             k3 = slope(x + h / 2 * k2, b)
             x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(x + h * k3, c))
         return x
+
+
+Reference = Gaussian | Mixture
 
 
 # -- fitting -----------------------------------------------------------------------------------------------------------
@@ -261,7 +269,7 @@ def maximised(z: Tensor, responsible: Tensor) -> Mixture:  # (samples, nodes), (
     """The mixture that fits best if signals belong to components as they are said to (the M step)."""
     count, nodes = responsible.sum(0).clamp(min=1e-9), z.shape[1]
     means = (responsible.T @ z) / count[:, None]
-    scatter, fourth = [], 0.0
+    scatter, fourth = [], torch.zeros(()).to(z)
     for mean, r in zip(means, responsible.T, strict=True):
         off = z - mean
         scatter.append((off * r[:, None]).T @ off)  # n_k S_k

@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from . import (
@@ -32,7 +35,7 @@ from .data import outliers
 from .data.splits import evenly
 from .errors import InputError, whole_number
 from .graph import Graph
-from .mixture import Mixture
+from .mixture import Mixture, Reference
 from .networks import NETWORKS
 from .normalizer import Normalizer, blocks, check_signals, warn_of_units
 from .progress import bar
@@ -40,11 +43,10 @@ from .quantiles import Quantiles
 from .reference import Gaussian, ledoit_wolf, spectral
 from .run import Run, read
 from .streams import Stream
-from .training import VALIDATION_MOST, footprint, timed, train
+from .training import VALIDATION_MOST, Outcome, footprint, timed, train
 
 COPIES = 3  # of generated signals that are in memory at once
 BATCH_ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 25}  # activations (signals x nodes x width) sampled at a time
-Reference = Gaussian | Mixture
 
 
 class GRCD:
@@ -53,15 +55,22 @@ class GRCD:
     ``settings`` are the fields of ``grcd.Config`` (``width=64``, ``lr=1e-3``, ``max_updates=5000``, ...).
     """
 
-    def __init__(self, graph: Graph, method: str = "grcd", seed: int = 0, device: str = "auto", **settings):
+    def __init__(
+        self,
+        graph: Graph | ArrayLike | sp.sparray,
+        method: str = "grcd",
+        seed: int = 0,
+        device: str = "auto",
+        **settings: Any,
+    ):
         self.graph = graph if isinstance(graph, Graph) else Graph.from_adjacency(graph)
         self.method = methods.find(method)
         self.config = c = Config.make(**{"method": method, "seed": seed, **dict(self.method.settings), **settings})
         self.device = devices.find(device)
         self.process = process.make(self.method.process, self.graph.spectrum, c, self.method.levels).to(self.device)
-        self.normalizer: Normalizer | Quantiles | None = None
-        self.reference: Reference | None = None
-        self.network: nn.Module | None = None
+        self.normalizer: Normalizer | Quantiles = None  # type: ignore[assignment]  # until it is fitted, which all
+        self.reference: Reference = None  # type: ignore[assignment]  # that use one of these three ask first, by
+        self.network: nn.Module = None  # type: ignore[assignment]  # ``_refuse_unfitted``
         self.plan: plan.Plan = {}  # how to sample, by budget, where validation signals chose
         self.result: dict = {}  # how training went
         self.facts: dict = {}  # what a run folder says of it
@@ -71,8 +80,8 @@ class GRCD:
 
     def fit(
         self,
-        train,  # (samples, nodes) in their own units
-        val=None,
+        train: ArrayLike,  # (samples, nodes) in their own units
+        val: ArrayLike | None = None,
         run: str | Path | None = None,
         force: bool = False,
         name: str = "signals",
@@ -102,7 +111,9 @@ class GRCD:
             z = normalizer.apply(x_train, used), normalizer.apply(x_val, validating)
             return self._fitted(z, normalizer, facts, folder)
 
-    def _fitted(self, z: Sequence[np.ndarray], normalizer, facts: dict, folder: Run | None) -> GRCD:
+    def _fitted(
+        self, z: Sequence[np.ndarray], normalizer: Normalizer | Quantiles, facts: dict, folder: Run | None
+    ) -> GRCD:
         """Reference, network and plan, from z-scored training and validation signals."""
         gaussian = self._spectral(z[0])
         reference = self._reference(gaussian, *z)
@@ -117,7 +128,7 @@ class GRCD:
             folder.finish(saving.tensors(self), self.result)
         return self
 
-    def _checked(self, train, val) -> tuple[np.ndarray, np.ndarray]:
+    def _checked(self, train: ArrayLike, val: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
         x_train = check_signals(train, self.graph, "training signals", gaps=True)
         if val is None:
             cut = max(1, len(x_train) // 10)
@@ -137,8 +148,8 @@ class GRCD:
                 "widen --support, or mark what cannot be as missing (--missing)",
             )
 
-    def _trained(self, reference: Reference, filler: Gaussian, z: Sequence[np.ndarray], folder: Run | None):
-        hooks = {} if folder is None else {"log": folder.log, "resume": folder.resume}
+    def _trained(self, reference: Reference, filler: Gaussian, z: Sequence[np.ndarray], folder: Run | None) -> Outcome:
+        hooks: dict[str, Any] = {} if folder is None else {"log": folder.log, "resume": folder.resume}
         x_train, x_val = (torch.from_numpy(part).to(self.device) for part in z)
         score, network = self.parameterised(reference), self.fresh_network()
         with devices.arithmetic("high"):
@@ -203,7 +214,7 @@ class GRCD:
         what += f", trained with a batch of {c.batch:,}" if training else ""
         memory.refuse_over(needs, what, "lower width, blocks or batch", devices.room(self.device))
 
-    def seconds_per_update(self, train) -> float:
+    def seconds_per_update(self, train: ArrayLike) -> float:
         """How long an update takes here, on signals like these: measured on a few."""
         x = check_signals(train, self.graph, "training signals", gaps=True)
         z = Normalizer.fit(x, self.graph).apply(x, evenly(len(x), 1000))
@@ -258,7 +269,7 @@ class GRCD:
 
     def impute(
         self,
-        signals,  # (signals, nodes) in their own units, NaN where missing
+        signals: ArrayLike,  # (signals, nodes) in their own units, NaN where missing
         n: int = 100,
         nfe: int = 8,
         seed: int = 0,
@@ -277,7 +288,16 @@ class GRCD:
             found[:, rows] = drawn
         return found
 
-    def fillings(self, x, n, nfe=8, seed=0, posterior="diffusion", solver=None, batch=None) -> Iterator:
+    def fillings(
+        self,
+        x: np.ndarray,  # (signals, nodes), checked
+        n: int,
+        nfe: int = 8,
+        seed: int = 0,
+        posterior: str = "diffusion",
+        solver: str | None = None,
+        batch: int | None = None,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """``impute`` for some signals at a time: their rows, and their draws (n, rows, nodes)."""
         self._refuse_unfitted()
         whole_number("n", n), whole_number("batch", 1 if batch is None else batch)
@@ -286,9 +306,9 @@ class GRCD:
 
     def infer(
         self,
-        y,  # (signals, m) linear readings, NaN where there is none
-        H,  # (m, nodes): what each of them is made of; dense or sparse
-        noise=0.0,  # standard deviation of each, or of all
+        y: ArrayLike,  # (signals, m) linear readings, NaN where there is none
+        H: ArrayLike | sp.sparray,  # (m, nodes): what each of them is made of; dense or sparse
+        noise: ArrayLike = 0.0,  # standard deviation of each, or of all
         n: int = 100,
         nfe: int = 8,
         seed: int = 0,
@@ -302,7 +322,7 @@ class GRCD:
         return imputation.inferred(self, y, H, noise, n, nfe, seed, posterior, solver)
 
     def augment(
-        self, signals, strength: float, n: int = 1, nfe: int = 4, seed: int = 0
+        self, signals: ArrayLike, strength: float, n: int = 1, nfe: int = 4, seed: int = 0
     ) -> np.ndarray:  # (n, signals, nodes)
         """``n`` variations of each signal: at strength 0 the signal itself, at 1 any signal (see ``augmentation``)."""
         self._refuse_unfitted()
@@ -313,7 +333,7 @@ class GRCD:
         return augmentation.augment(self, x, strength, n, nfe, seed)
 
     def log_prob(
-        self, signals, posterior: str = "diffusion", steps: int = 16, probes: int = 4, seed: int = 0
+        self, signals: ArrayLike, posterior: str = "diffusion", steps: int = 16, probes: int = 4, seed: int = 0
     ) -> tuple[np.ndarray, np.ndarray]:  # two of (signals,)
         """Log-likelihood of each signal in nats, and half of its 95 % interval; under the reference alone it is exact.
 
@@ -329,7 +349,7 @@ class GRCD:
             raise InputError(f"{gaps} missing readings in signals to score", "complete signals", do)
         return likelihood.of_signals(self, x, exact, steps, probes, seed)
 
-    def node_log_prob(self, signals) -> np.ndarray:  # (signals, nodes)
+    def node_log_prob(self, signals: ArrayLike) -> np.ndarray:  # (signals, nodes)
         """How probable each reading is given all others of its signal, under the reference: low ones stand out.
 
         NaN where there is no reading.
@@ -337,7 +357,7 @@ class GRCD:
         self._refuse_unfitted()
         return likelihood.of_readings(self, self._given(signals, "signals to score", gaps=True))
 
-    def _given(self, signals, what: str, gaps: bool = False) -> np.ndarray:
+    def _given(self, signals: ArrayLike, what: str, gaps: bool = False) -> np.ndarray:
         """Signals as an array, after a look at their units."""
         x = check_signals(signals, self.graph, what, least=1, gaps=gaps)
         warn_of_units(x, Normalizer.of(self.facts["normalizer"]), self.graph)
@@ -347,7 +367,7 @@ class GRCD:
         """``eps_hat``, as solvers take it."""
         return self.parameterised(self.reference).eps_hat(self.network if network is None else network)
 
-    def choice(self, nfe: int, **given) -> plan.Choice:
+    def choice(self, nfe: int, **given: Any) -> plan.Choice:
         """What is given, and for the rest what the plan says of this budget, or the method."""
         method = plan.Choice(rho=self.method.rho, solver=self.method.solver)
         known = plan.at(self.plan, nfe) if isinstance(nfe, int | np.integer) else None
@@ -374,7 +394,8 @@ class GRCD:
         model = copy.copy(self)
         model.method, model._memory = other, sampling.Memory()
         model.plan = self.plan if other.planned else {}
-        if other.process == "ve":  # the same noise, sampled over another range; the basis stays the very same tensor
+        if isinstance(self.process, process.VEProcess):
+            # The same noise, sampled over another range; the basis stays the very same tensor.
             model.process = replace(self.process, q_min=other.levels[0], q_max=other.levels[1])
         return model
 

@@ -3,4 +3,5 @@
 from .backbone import DenoiserGNN
 from .nodenet import NodeNet
 
-NETWORKS = {"gnn": DenoiserGNN, "node": NodeNet}  # the paper's, shared over nodes; the one that knows its nodes
+# The paper's, shared over nodes; the one that knows its nodes.
+NETWORKS: dict[str, type[DenoiserGNN | NodeNet]] = {"gnn": DenoiserGNN, "node": NodeNet}

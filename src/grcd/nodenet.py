@@ -59,6 +59,8 @@ class NodeNet(nn.Module):
     """``f_theta(x, t)`` for signals ``x`` in graph coordinates; zero before training."""
 
     starts_at_zero = True
+    S: Tensor  # (nodes, nodes)
+    frequencies: Tensor
 
     def __init__(self, spectrum: Spectrum, width: int = 128, blocks: int = 3, taps: int = 5, time_dim: int = 64):
         super().__init__()

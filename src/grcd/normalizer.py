@@ -10,8 +10,10 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .errors import InputError, InputWarning, some
 from .graph import Graph
@@ -103,7 +105,7 @@ def _refuse_nodes(which: np.ndarray, graph: Graph, what: str, expected: str) -> 
 
 
 def check_signals(
-    signals, graph: Graph, what: str = "signals", least: int = 2, gaps: bool = False
+    signals: ArrayLike, graph: Graph, what: str = "signals", least: int = 2, gaps: bool = False
 ) -> np.ndarray:  # (samples, nodes)
     """Signals as an array that fits the graph, or an error that says why not.
 
@@ -148,7 +150,7 @@ def warn_of_units(x: np.ndarray, moments: Normalizer, graph: Graph) -> None:
         warnings.warn(f"{note} another unit?", InputWarning, stacklevel=4)
 
 
-def _by_name(signals, graph: Graph, what: str):
+def _by_name(signals: Any, graph: Graph, what: str) -> Any:
     """A data frame's columns in the graph's order, where both have names."""
     columns = getattr(signals, "columns", None)
     if columns is None or not graph.named:
@@ -165,16 +167,16 @@ def _by_name(signals, graph: Graph, what: str):
 
 
 def _refuse_values(x: np.ndarray, graph: Graph, what: str, gaps: bool) -> None:
-    count, row, nodes = 0, None, np.zeros(x.shape[1], dtype=bool)
+    count, first, nodes = 0, 0, np.zeros(x.shape[1], dtype=bool)
     for rows in blocks(*x.shape):
         bad = np.isinf(x[rows]) if gaps else ~np.isfinite(x[rows])
         if bad.any():
             count, nodes = count + int(bad.sum()), nodes | bad.any(axis=0)
-            row = rows.start + int(bad.any(axis=1).argmax()) if row is None else row
+            first = first or rows.start + int(bad.any(axis=1).argmax()) + 1
     if count:
         names = [graph.node_ids[i] for i in np.flatnonzero(nodes)]
         raise InputError(
-            f"{count} {'' if gaps else 'NaN or '}infinite values in {what}, the first in signal {row + 1}, "
+            f"{count} {'' if gaps else 'NaN or '}infinite values in {what}, the first in signal {first}, "
             f"at nodes {some(names)}",
             "finite numbers, or NaN where nothing was observed" if gaps else "finite numbers",
             "correct or drop those values"

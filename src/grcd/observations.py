@@ -28,7 +28,7 @@ from torch import Tensor
 from .errors import InputError
 from .mixture import Mixture
 from .reference import Gaussian
-from .systems import solve
+from .systems import Singular, solve
 
 Noise = Callable[[str, tuple[int, ...]], Tensor]  # standard normal numbers by purpose and shape
 
@@ -72,7 +72,7 @@ class Observations:
         off = torch.where(self.seen[:, None], target - self.of(mean), 0.0)
         try:
             u, size = solve(S, self.seen, off)
-        except torch.linalg.LinAlgError:
+        except Singular:
             raise _singular() from None
         count = self.seen.sum(1).double() * math.log(2 * math.pi)
         return mean + u @ across, -((u * off).sum(-1) + (size + count)[:, None]) / 2

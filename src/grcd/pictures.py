@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.csgraph as csgraph
 from matplotlib import colormaps
-from matplotlib.collections import LineCollection
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.figure import Figure
 
 from .data.dataset import Dataset
@@ -69,7 +71,7 @@ class Drawn:
             axis.set_axis_off()
         return figure, axes
 
-    def signal(self, axis, values: np.ndarray, **colours):
+    def signal(self, axis: Axes, values: np.ndarray, **colours: Any) -> PathCollection:
         """One value a node; returns the dots, for a colour bar."""
         axis.set_aspect("equal")
         axis.margins(0.08)
@@ -82,7 +84,8 @@ class Drawn:
         )
         colours["cmap"] = colormaps[colours["cmap"]].with_extremes(bad="none")  # a gap is a ring
         look |= {"plotnonfinite": True, "clip_on": False}
-        return axis.scatter(*self.place.T, c=values, edgecolors=INK, zorder=2, rasterized=many, **look, **colours)
+        x, y = self.place.T
+        return axis.scatter(x, y, c=values, edgecolors=INK, zorder=2, rasterized=many, **look, **colours)
 
 
 def literal(name: object, most: int = 30) -> str:
@@ -208,14 +211,14 @@ def _seen(data: Dataset) -> np.ndarray:
     return np.ones(data.train.shape, dtype=bool) if seen is None else seen
 
 
-def _draw_nodes(figure: Figure, axis, data: Dataset, label: str) -> None:
+def _draw_nodes(figure: Figure, axis: Axes, data: Dataset, label: str) -> None:
     axis.set_axis_off()
     dots = Drawn(data.graph).signal(axis, data.normalizer.mean, cmap="viridis")
     axis.set_title(f"Graph: {data.graph.pairs} pairs", loc="left", color=INK)
     figure.colorbar(dots, ax=axis, shrink=0.8, label=label)
 
 
-def label_axes(axis, x: str, y: str, title: str) -> None:
+def label_axes(axis: Axes, x: str, y: str, title: str) -> None:
     """The look that all pictures share."""
     axis.set_xlabel(x, color=INK)
     axis.set_ylabel(y, color=INK)

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import torch
 from torch import Tensor
@@ -44,9 +44,28 @@ from .graph import Spectrum
 if TYPE_CHECKING:
     from .config import Config
 
+Level = float | Tensor  # a time or a noise level
+
+
+class _OnGraph:
+    """What all processes share: the graph-Fourier basis."""
+
+    U: Tensor  # (nodes, modes)
+
+    def modes(self, x: Tensor) -> Tensor:
+        """Graph-Fourier coefficients ``U^T x`` of signals in the rows of ``x``."""
+        return x @ self.U
+
+    def nodes(self, z: Tensor) -> Tensor:
+        return z @ self.U.T
+
+    def to_graph(self, x: Tensor, q: Level) -> Tensor:
+        """From the coordinates of the sampler to the graph's, the same but for a process that says otherwise."""
+        return x
+
 
 @dataclass(frozen=True)
-class ConjugateProcess:
+class ConjugateProcess(_OnGraph):
     """``x_t = A_t (x_0 + q(t) eps)`` with ``A_t = (I + q^2/sigma^2 L_delta)^-1/2``."""
 
     mu: Tensor  # (modes,) eigenvalues of L_delta, float64
@@ -57,19 +76,23 @@ class ConjugateProcess:
     t_max: float = 1.0
 
     @classmethod
-    def on(cls, spectrum: Spectrum, delta: float = 0.05, **settings) -> ConjugateProcess:
+    def on(cls, spectrum: Spectrum, delta: float = 0.05, **settings: float) -> ConjugateProcess:
         return cls(torch.from_numpy(spectrum.scaled(delta)), torch.from_numpy(spectrum.U), **settings)
 
-    def to(self, device) -> ConjugateProcess:
+    def to(self, device: torch.device | str) -> ConjugateProcess:
         return ConjugateProcess(self.mu.to(device), self.U.to(device), self.kappa, self.sigma, self.t_min, self.t_max)
 
     # -- the scalar clock ------------------------------------------------------------------------------------------
 
-    def q(self, t):
+    @overload
+    def q(self, t: float) -> float: ...
+    @overload
+    def q(self, t: Tensor) -> Tensor: ...
+    def q(self, t: Level) -> Level:
         """Noise level ``q(t) = kappa t``."""
         return self.kappa * t
 
-    def t(self, q):
+    def t(self, q: Level) -> Level:
         """Its inverse: the time the network is told."""
         return q / self.kappa
 
@@ -81,42 +104,42 @@ class ConjugateProcess:
     def q_max(self) -> float:
         return self.q(self.t_max)
 
-    def training_level(self, u):
+    def training_level(self, u: Tensor) -> Tensor:
         """The noise level of a training draw: ``t`` uniform on [t_min, t_max], for ``u`` uniform on [0, 1)."""
         return self.q(self.t_min + (self.t_max - self.t_min) * u)
 
     # -- per mode --------------------------------------------------------------------------------------------------
 
-    def a(self, q) -> Tensor:
+    def a(self, q: Level) -> Tensor:
         """Signal coefficient ``a_i = (1 + mu_i q^2/sigma^2)^-1/2`` (Prop. 1)."""
         return (1 + self.mu * q**2 / self.sigma**2) ** -0.5
 
-    def eta(self, q) -> Tensor:
+    def eta(self, q: Level) -> Tensor:
         """Conditional standard deviation ``eta_i = q a_i`` (section 3.3); tends to ``sigma / sqrt(mu_i)``."""
         return q * self.a(q)
 
-    def conditional_snr(self, q) -> Tensor:
+    def conditional_snr(self, q: Level) -> Tensor:
         """``a_i^2 / eta_i^2 = 1/q^2``, the same for every mode (eq. snr_conditional)."""
         return self.a(q) ** 2 / self.eta(q) ** 2
 
-    def c(self, t) -> Tensor:
+    def c(self, t: Level) -> Tensor:
         """Clock rate ``c_i = q q' / (sigma^2 + mu_i q^2)`` (Cor. 1)."""
         q = self.q(t)
         return q * self.kappa / (self.sigma**2 + self.mu * q**2)
 
-    def C(self, t) -> Tensor:
+    def C(self, t: Level) -> Tensor:
         """Integrated clock ``C_i = log(1 + mu_i q^2/sigma^2) / (2 mu_i)`` (eq. integrated_clock_app)."""
         return torch.log1p(self.mu * self.q(t) ** 2 / self.sigma**2) / (2 * self.mu)
 
-    def b(self, t) -> Tensor:
+    def b(self, t: Level) -> Tensor:
         """Drift coefficient ``b_i = -mu_i c_i``."""
         return -self.mu * self.c(t)
 
-    def g2(self, t) -> Tensor:
+    def g2(self, t: Level) -> Tensor:
         """Squared diffusion coefficient ``g_i^2 = 2 sigma^2 c_i``."""
         return 2 * self.sigma**2 * self.c(t)
 
-    def gamma(self, v, q) -> Tensor:
+    def gamma(self, v: Level, q: Level) -> Tensor:
         """Variance of a reference with spectral variances ``v``: ``gamma_i = a_i^2 (v_i + q^2)`` (eq. gamma)."""
         return self.a(q) ** 2 * (v + q**2)
 
@@ -127,28 +150,21 @@ class ConjugateProcess:
 
     # -- coordinates -----------------------------------------------------------------------------------------------
 
-    def modes(self, x: Tensor) -> Tensor:
-        """Graph-Fourier coefficients ``U^T x`` of signals in the rows of ``x``."""
-        return x @ self.U
-
-    def nodes(self, z: Tensor) -> Tensor:
-        return z @ self.U.T
-
-    def to_graph(self, x: Tensor, q) -> Tensor:
+    def to_graph(self, x: Tensor, q: Level) -> Tensor:
         """``x = A_t x~``: from conjugate to graph coordinates, where the network looks at the signal."""
         return self.nodes(self.modes(x) * self.a(q))
 
-    def to_conjugate(self, x: Tensor, q) -> Tensor:
+    def to_conjugate(self, x: Tensor, q: Level) -> Tensor:
         """``x~ = A_t^-1 x``."""
         return self.nodes(self.modes(x) / self.a(q))
 
-    def graph_score(self, eps: Tensor, q) -> Tensor:
+    def graph_score(self, eps: Tensor, q: Level) -> Tensor:
         """The score in graph coordinates that a noise prediction stands for, ``s_i = -eps_i / eta_i`` (eq. score)."""
         return -self.nodes(self.modes(eps) / self.eta(q))
 
 
 @dataclass(frozen=True)
-class VEProcess:
+class VEProcess(_OnGraph):
     """``x_q = x_0 + q eps``. The basis is there for preconditioners that are shaped by the graph."""
 
     mu: Tensor  # (modes,) eigenvalues of L_delta
@@ -158,10 +174,10 @@ class VEProcess:
     mean: float = -1.2  # of log q in training
     spread: float = 1.2
 
-    def to(self, device) -> VEProcess:
+    def to(self, device: torch.device | str) -> VEProcess:
         return replace(self, mu=self.mu.to(device), U=self.U.to(device))
 
-    def t(self, q):
+    def t(self, q: Level) -> Level:
         """What the network is told: ``log(q) / 4``."""
         return q.log() / 4 if isinstance(q, Tensor) else math.log(q) / 4
 
@@ -169,15 +185,9 @@ class VEProcess:
         """Log-normal, for ``u`` uniform on [0, 1)."""
         return torch.exp(self.mean + self.spread * torch.special.ndtri(u.clamp(1e-12, 1 - 1e-12)))
 
-    modes, nodes = ConjugateProcess.modes, ConjugateProcess.nodes
-
-    def to_graph(self, x: Tensor, q) -> Tensor:
-        """There are no other coordinates."""
-        return x
-
 
 @dataclass(frozen=True)
-class HeatProcess:
+class HeatProcess(_OnGraph):
     """GAD's forward process, by its time ``t``; the defaults are those of table app_hparams."""
 
     lam: Tensor  # (modes,) eigenvalues of L_gamma = L + gamma I, L the symmetric normalised Laplacian
@@ -192,24 +202,26 @@ class HeatProcess:
     def on(cls, spectrum: Spectrum, gamma: float = 0.8) -> HeatProcess:
         return cls(torch.from_numpy(spectrum.lam + gamma), torch.from_numpy(spectrum.U))
 
-    def to(self, device) -> HeatProcess:
+    def to(self, device: torch.device | str) -> HeatProcess:
         return replace(self, lam=self.lam.to(device), U=self.U.to(device))
-
-    modes, nodes = ConjugateProcess.modes, ConjugateProcess.nodes
 
     @property
     def k(self) -> float:
         return (self.S - self.c_min) * (self.alpha + 1)
 
-    def c(self, t):
+    def c(self, t: Level) -> Level:
         """The clock's rate, for T = 1."""
         return self.c_min + self.k * t**self.alpha
 
-    def heat(self, t):
+    def heat(self, t: Level) -> Level:
         """Heat time ``s(t)``, the integral of the clock."""
         return self.c_min * t + self.k / (self.alpha + 1) * t ** (self.alpha + 1)
 
-    def newton(self, s):
+    @overload
+    def newton(self, s: float) -> float: ...
+    @overload
+    def newton(self, s: Tensor) -> Tensor: ...
+    def newton(self, s: Level) -> Level:
         """Roughly the time at which heat time is ``s``: GAD's two steps."""
         t = s / self.S
         for _ in range(2):
@@ -217,18 +229,18 @@ class HeatProcess:
             t = t.clamp(0, 1) if isinstance(t, Tensor) else min(max(t, 0.0), 1.0)
         return t
 
-    def t(self, t):
+    def t(self, t: Level) -> Level:
         """What the network is told: the time itself."""
         return t
 
-    def training_level(self, u):
+    def training_level(self, u: Tensor) -> Tensor:
         return self.newton(self.S * u**self.draw)
 
-    def a(self, t) -> Tensor:
+    def a(self, t: Level) -> Tensor:
         """``H = exp(-s lam)``."""
         return torch.exp(-self.lam * self.heat(t))
 
-    def variance(self, t) -> Tensor:
+    def variance(self, t: Level) -> Tensor:
         """``Sigma = sigma^2 (1 - H^2) / lam``."""
         return -(self.sigma**2) / self.lam * torch.expm1(-2 * self.lam * self.heat(t))
 
@@ -240,26 +252,27 @@ class SharedClock:
     mu: Tensor  # (modes,)
     sigma: float = 1.0
 
-    def a(self, C) -> Tensor:
+    def a(self, C: Level) -> Tensor:
         """Attenuation ``exp(-mu_i C)``."""
         return torch.exp(-self.mu * C)
 
-    def variance(self, C) -> Tensor:
+    def variance(self, C: Level) -> Tensor:
         """Conditional variance in graph coordinates (eq. shared_native_variance_app)."""
         return -(self.sigma**2) / self.mu * torch.expm1(-2 * self.mu * C)
 
-    def conjugate_variance(self, C) -> Tensor:
+    def conjugate_variance(self, C: Level) -> Tensor:
         """Conditional variance with the attenuation undone (eq. shared_conjugate_variance_app)."""
         return self.sigma**2 / self.mu * torch.expm1(2 * self.mu * C)
 
-    def matching_clock(self, q) -> Tensor:
+    def matching_clock(self, q: Level) -> Tensor:
         """``C_i*`` at which mode ``i`` alone would reach variance ``q^2``: strictly decreasing in ``mu_i``."""
         return torch.log1p(self.mu * q**2 / self.sigma**2) / (2 * self.mu)
 
 
-def make(
-    kind: str, spectrum: Spectrum, config: Config, levels: tuple[float, float]
-) -> ConjugateProcess | VEProcess | HeatProcess:
+Process = ConjugateProcess | VEProcess | HeatProcess
+
+
+def make(kind: str, spectrum: Spectrum, config: Config, levels: tuple[float, float]) -> Process:
     """A forward process by name, with the settings that concern it."""
     if kind == "heat":
         return HeatProcess.on(spectrum)

@@ -13,7 +13,7 @@ Advance = Callable[[int, str], None]
 def bar(label: str, total: int) -> Iterator[Advance]:
     """Yield ``advance(done, note)``. Shows the share done, the rate, the time left, and the note."""
     if not sys.stderr.isatty():
-        yield lambda done, note="": None
+        yield _silent
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -34,3 +34,7 @@ def bar(label: str, total: int) -> Iterator[Advance]:
             progress.update(task, completed=done, note=note, speed=f"{speed:.0f}/s" if speed else "")
 
         yield advance
+
+
+def _silent(done: int, note: str) -> None:
+    pass

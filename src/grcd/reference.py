@@ -58,6 +58,7 @@ from torch import Tensor
 
 from .graph import Spectrum
 from .normalizer import observed_mean, parts
+from .process import Level
 from .streams import Stream
 from .systems import solve
 
@@ -75,7 +76,7 @@ class Gaussian:
     v: Tensor  # (modes,) strictly positive
     B: Tensor  # (nodes, modes) orthonormal
 
-    def to(self, device) -> Gaussian:
+    def to(self, device: torch.device | str) -> Gaussian:
         return type(self)(self.v.to(device), self.B.to(device))
 
     def modes(self, x: Tensor) -> Tensor:
@@ -98,34 +99,34 @@ class Gaussian:
         """The spectrum ``v``, and how often each counts."""
         return self.v.cpu().numpy(), self.multiplicity.cpu().numpy()
 
-    def variance(self, q) -> Tensor:
+    def variance(self, q: Level) -> Tensor:
         """``v + q^2``: marginal variance per eigenmode, in conjugate coordinates."""
         return self.v + q**2
 
-    def covariance(self, q=0.0) -> Tensor:
+    def covariance(self, q: Level = 0.0) -> Tensor:
         """``Sigma + q^2 I``."""
         return self.filtered(self._identity(), self.variance(q))
 
-    def precision(self, q=0.0) -> Tensor:
+    def precision(self, q: Level = 0.0) -> Tensor:
         """``(Sigma + q^2 I)^-1``."""
         return self.filtered(self._identity(), 1 / self.variance(q))
 
     def _identity(self) -> Tensor:
         return torch.eye(len(self.B), dtype=self.v.dtype, device=self.v.device)
 
-    def score(self, x: Tensor, q) -> Tensor:
+    def score(self, x: Tensor, q: Level) -> Tensor:
         """``-(Sigma + q^2 I)^-1 x~``."""
         return self.filtered(x, -1 / self.variance(q))
 
-    def eps(self, x: Tensor, q) -> Tensor:
+    def eps(self, x: Tensor, q: Level) -> Tensor:
         """The reference's noise prediction ``-q`` times its score (first term of eq. score)."""
         return self.filtered(x, q / self.variance(q))
 
-    def log_prob(self, x: Tensor, q=0.0) -> Tensor:  # (...)
+    def log_prob(self, x: Tensor, q: Level = 0.0) -> Tensor:  # (...)
         """Log-density of the marginal at level ``q``."""
         return self.scored(x, q)[0]
 
-    def scored(self, x: Tensor, q) -> tuple[Tensor, Tensor]:  # (...), (..., nodes)
+    def scored(self, x: Tensor, q: Level) -> tuple[Tensor, Tensor]:  # (...), (..., nodes)
         """Log-density and score at once, for the price of the score."""
         variance, z = self.variance(q), self.modes(x)
         size = (self.multiplicity * variance.log()).sum(-1) + self.B.shape[-2] * math.log(2 * math.pi)
@@ -135,11 +136,11 @@ class Gaussian:
         """``x^T (Sigma + q^2 I)^-1 x``."""
         return (z.square() / variance).sum(-1)
 
-    def phi(self, q1, q0) -> Tensor:
+    def phi(self, q1: Level, q0: Level) -> Tensor:
         """The exact propagator per eigenmode, from level ``q0`` to ``q1`` (eq. phi)."""
         return torch.sqrt(self.variance(q1) / self.variance(q0))
 
-    def propagate(self, x: Tensor, q1, q0) -> Tensor:
+    def propagate(self, x: Tensor, q1: Level, q0: Level) -> Tensor:
         """Carry a state along the reference's own probability flow, exactly."""
         return self.filtered(x, self.phi(q1, q0))
 
@@ -159,7 +160,7 @@ class Gaussian:
             found = [moment + carried * (q - q0) ** j for j, moment in enumerate(found)]
         return found
 
-    def draw(self, noise: Tensor, q=0.0) -> Tensor:
+    def draw(self, noise: Tensor, q: Level = 0.0) -> Tensor:
         """Turn standard normal ``noise`` (batch, nodes) into draws of the marginal at level ``q``."""
         return self.filtered(noise, torch.sqrt(self.variance(q)))
 
@@ -185,11 +186,11 @@ class Gaussian:
 
     # -- signal-to-noise ratios (section 3.2) ----------------------------------------------------------------------
 
-    def snr(self, q) -> Tensor:
+    def snr(self, q: Level) -> Tensor:
         """``v_i / q^2`` per mode (eq. snr_mode_main)."""
         return self.v / q**2
 
-    def energy_snr(self, q) -> float:
+    def energy_snr(self, q: Level) -> float:
         """The energy-weighted average of ``snr``."""
         energy = self.multiplicity * self.v
         return float((energy / energy.sum() * self.snr(q)).sum())

@@ -40,7 +40,8 @@ class Run:
     """A run folder that is being written: made, or gone on with where it was. ``with`` holds its lock."""
 
     def __init__(self, path: str | Path, about: dict, force: bool = False):
-        self.path, self.about, self.records = Path(path), about, []
+        self.path, self.about = Path(path), about
+        self.records: list[dict] = []
         self._lock: lock.Lock | None = None
         _tidy(self.path)
         if not force and self._is_there() and self.finished:
@@ -61,7 +62,7 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, *failure) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close()
 
     def close(self) -> None:

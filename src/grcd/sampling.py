@@ -21,7 +21,9 @@ from . import device as devices
 from . import solvers
 from .errors import unknown
 from .mixture import Mixture
+from .process import HeatProcess
 from .reference import scalar
+from .score import Denoised
 from .streams import Stream
 
 if TYPE_CHECKING:
@@ -34,11 +36,11 @@ Choices = tuple[str, int, tuple[float, ...]]  # solver, network evaluations, lev
 class Memory:
     """What was sampled last, and samplers captured for it by batch size."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.asked: tuple = ()
         self.replays: dict[int, tuple[Tensor, Tensor, Callable]] = {}
 
-    def again(self, *asked) -> bool:
+    def again(self, *asked: object) -> bool:
         """Whether this was asked for last time too: capturing costs as much as sampling four times."""
         again, self.asked = asked == self.asked, asked
         if not again:
@@ -75,6 +77,7 @@ def terminal(model: GRCD, noise: Tensor, q: float, place: tuple[int, int] = (0, 
     if kind == "noise":
         return q * noise
     if kind == "stationary":
+        assert isinstance(process, HeatProcess)
         return process.nodes(process.modes(noise) * process.variance(q).sqrt())
     if isinstance(reference, Mixture):
         seed, start = place
@@ -106,13 +109,19 @@ def sampler(
     return sampled
 
 
-def _generated(model: GRCD, network, x_max: Tensor, choices: Choices, steps: Callable | None = None) -> Tensor:
+def _generated(
+    model: GRCD,
+    network: nn.Module,
+    x_max: Tensor,
+    choices: Choices,
+    steps: Callable[[int], Tensor] | None = None,
+) -> Tensor:
     """The reverse process, and back to graph coordinates."""
     solver, nfe, levels = choices
-    process, reference, heat = model.process, model.reference, model.method.process == "heat"
-    known = model.parameterised(reference).graph_score(network) if heat else model.noise_prediction(network)
+    process, reference, how = model.process, model.reference, model.parameterised(model.reference)
+    known = how.graph_score(network) if isinstance(how, Denoised) else how.eps_hat(network)
     x = solvers.solve(solver, known, x_max, nfe, process, reference, levels, noise=steps)
-    return x if heat else process.to_graph(x, levels[-1])
+    return process.to_graph(x, levels[-1])
 
 
 def _cast(network: nn.Module, precision: str) -> nn.Module:

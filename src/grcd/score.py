@@ -28,7 +28,8 @@ import torch
 from torch import Tensor, nn
 
 from .errors import unknown
-from .process import ConjugateProcess, VEProcess
+from .mixture import Reference
+from .process import ConjugateProcess, HeatProcess, Level, Process, VEProcess
 from .reference import Gaussian, scalar
 
 
@@ -36,21 +37,21 @@ from .reference import Gaussian, scalar
 class Epsilon:
     """The network predicts the noise itself."""
 
-    process: ConjugateProcess | VEProcess
+    process: Process
 
-    def target(self, x: Tensor, eps: Tensor, q) -> Tensor:
+    def target(self, x: Tensor, eps: Tensor, q: Level) -> Tensor:
         """The output that stands for this noise; what the network is trained on, for ``x~ = x_0 + q eps``."""
         return eps
 
-    def decoded(self, x: Tensor, output: Tensor, q) -> Tensor:
+    def decoded(self, x: Tensor, output: Tensor, q: Level) -> Tensor:
         """The noise that this output stands for."""
         return output
 
-    def seen(self, x: Tensor, q) -> Tensor:
+    def seen(self, x: Tensor, q: Level) -> Tensor:
         """What the network looks at: the signal in graph coordinates."""
         return self.process.to_graph(x, q)
 
-    def output(self, network: nn.Module, x: Tensor, q) -> Tensor:
+    def output(self, network: nn.Module, x: Tensor, q: Level) -> Tensor:
         """``F_theta``."""
         t = self.process.t(q)
         if not isinstance(t, Tensor):  # made on the device: a copy from the host could not be captured
@@ -72,7 +73,7 @@ class Epsilon:
         square = (self.output(network, x, q) - self.target(x, eps, q)).square()
         return (square if weight is None else weight * square).mean(-1)
 
-    def baseline(self, reference: Gaussian, x0: Tensor, eps: Tensor, q: Tensor) -> Tensor:  # (batch, nodes)
+    def baseline(self, reference: Reference, x0: Tensor, eps: Tensor, q: Tensor) -> Tensor:  # (batch, nodes)
         """The squared error, in the same terms, of the noise that the reference alone predicts."""
         x = x0 + q * eps
         return (self.target(x, reference.eps(x, q), q) - self.target(x, eps, q)).square()
@@ -80,14 +81,14 @@ class Epsilon:
 
 @dataclass(frozen=True)
 class Residual(Epsilon):
-    """The network predicts what the Gaussian reference leaves over."""
+    """The network predicts what the reference leaves over."""
 
-    reference: Gaussian
+    reference: Reference
 
-    def target(self, x: Tensor, eps: Tensor, q) -> Tensor:
+    def target(self, x: Tensor, eps: Tensor, q: Level) -> Tensor:
         return eps - self.reference.eps(x, q)
 
-    def decoded(self, x: Tensor, output: Tensor, q) -> Tensor:
+    def decoded(self, x: Tensor, output: Tensor, q: Level) -> Tensor:
         return self.reference.eps(x, q) + output
 
 
@@ -95,16 +96,17 @@ class Residual(Epsilon):
 class Whitened(Epsilon):
     """The network predicts the score times the covariance ``gamma`` of a reference (spectral or scalar)."""
 
+    process: ConjugateProcess
     reference: Gaussian
 
-    def _gain(self, q) -> Tensor:
+    def _gain(self, q: Level) -> Tensor:
         """``-gamma_i / eta_i = -a_i (v_i + q^2) / q``."""
         return -self.process.a(q) * self.reference.variance(q) / q
 
-    def target(self, x: Tensor, eps: Tensor, q) -> Tensor:
+    def target(self, x: Tensor, eps: Tensor, q: Level) -> Tensor:
         return self.process.nodes(self.process.modes(eps) * self._gain(q))
 
-    def decoded(self, x: Tensor, output: Tensor, q) -> Tensor:
+    def decoded(self, x: Tensor, output: Tensor, q: Level) -> Tensor:
         return self.process.nodes(self.process.modes(output) / self._gain(q))
 
 
@@ -115,22 +117,22 @@ class Preconditioned(Epsilon):
     The weighting ``1/c_out^2`` makes the objective the plain square of ``F``.
     """
 
-    def coefficients(self, q):
+    def coefficients(self, q: Level) -> tuple[Level, Level, Level]:
         """``c_skip, c_in, c_out``: numbers here, one a mode where the graph shapes them."""
         total = 1 + q**2
         return 1 / total, total**-0.5, q * total**-0.5
 
-    def scaled(self, x: Tensor, by) -> Tensor:
+    def scaled(self, x: Tensor, by: Level) -> Tensor:
         return x * by
 
-    def seen(self, x: Tensor, q) -> Tensor:
+    def seen(self, x: Tensor, q: Level) -> Tensor:
         return self.scaled(x, self.coefficients(q)[1])
 
-    def target(self, x: Tensor, eps: Tensor, q) -> Tensor:
+    def target(self, x: Tensor, eps: Tensor, q: Level) -> Tensor:
         skip, _, out = self.coefficients(q)  # (x_0 - c_skip x~) / c_out with x_0 = x~ - q eps
         return self.scaled(x, (1 - skip) / out) - self.scaled(eps, q / out)
 
-    def decoded(self, x: Tensor, output: Tensor, q) -> Tensor:
+    def decoded(self, x: Tensor, output: Tensor, q: Level) -> Tensor:
         skip, _, out = self.coefficients(q)
         return self.scaled(x, (1 - skip) / q) - self.scaled(output, out / q)
 
@@ -139,7 +141,9 @@ class Preconditioned(Epsilon):
 class StaticPreconditioned(Preconditioned):
     """The same, but what the network sees has passed the fixed graph filter ``(I + L_delta)^-1/2``."""
 
-    def seen(self, x: Tensor, q) -> Tensor:
+    process: ConjugateProcess | VEProcess
+
+    def seen(self, x: Tensor, q: Level) -> Tensor:
         p = self.process
         return p.nodes(p.modes(super().seen(x, q)) * (1 + p.mu) ** -0.5)
 
@@ -148,11 +152,13 @@ class StaticPreconditioned(Preconditioned):
 class ConjugatePreconditioned(Preconditioned):
     """Shaped by the graph at every level: ``c_skip = a^2``, ``c_in = a``, ``c_out = q a`` with GRCD's ``a_i(q)``."""
 
-    def coefficients(self, q):
+    process: ConjugateProcess | VEProcess
+
+    def coefficients(self, q: Level) -> tuple[Level, Level, Level]:
         a2 = 1 / (1 + self.process.mu * q**2)
         return a2, a2**0.5, q * a2**0.5
 
-    def scaled(self, x: Tensor, by) -> Tensor:
+    def scaled(self, x: Tensor, by: Level) -> Tensor:
         return self.process.nodes(self.process.modes(x) * by)
 
 
@@ -163,13 +169,14 @@ class Denoised(Epsilon):
     The objective ``|x_0_hat - x_0|^2 / (1 + 2 sigma^2 c)`` plus a little total variation ``x_0_hat' L x_0_hat``.
     """
 
+    process: HeatProcess
     tv: float = 5e-3
 
-    def corrupted(self, x0: Tensor, eps: Tensor, t) -> Tensor:
+    def corrupted(self, x0: Tensor, eps: Tensor, t: Level) -> Tensor:
         p = self.process
         return p.nodes(p.modes(x0) * p.a(t) + p.modes(eps) * p.variance(t).sqrt())
 
-    def seen(self, x: Tensor, t) -> Tensor:
+    def seen(self, x: Tensor, t: Level) -> Tensor:
         return x
 
     def graph_score(self, network: nn.Module) -> Callable[[Tensor, float], Tensor]:
@@ -182,7 +189,7 @@ class Denoised(Epsilon):
 
         return score
 
-    def losses(self, network, x0, eps, t, weight=None) -> Tensor:
+    def losses(self, network: nn.Module, x0: Tensor, eps: Tensor, t: Tensor, weight: Tensor | None = None) -> Tensor:
         p = self.process
         x0_hat = self.output(network, self.corrupted(x0, eps, t), t)
         square = (x0_hat - x0).square()
@@ -190,15 +197,16 @@ class Denoised(Epsilon):
         smooth = (p.modes(x0_hat).square() * (p.lam - p.lam.min())).mean(-1, keepdim=True)
         return (fit / (1 + 2 * p.sigma**2 * p.c(t)) + self.tv * smooth).squeeze(-1)
 
-    def baseline(self, reference: Gaussian, x0: Tensor, eps: Tensor, t: Tensor) -> Tensor:
-        """The reference's posterior mean of ``x_0``."""
+    def baseline(self, reference: Reference, x0: Tensor, eps: Tensor, t: Tensor) -> Tensor:
+        """The reference's posterior mean of ``x_0``, in whose basis the process is diagonal."""
+        assert isinstance(reference, Gaussian)
         p = self.process
         x, v = p.modes(self.corrupted(x0, eps, t)), reference.v
         x0_hat = p.nodes(x * v * p.a(t) / (v * p.a(t) ** 2 + p.variance(t)))
         return (x0_hat - x0).square() / (1 + 2 * p.sigma**2 * p.c(t))
 
 
-def make(name: str, process: ConjugateProcess | VEProcess, reference: Gaussian) -> Epsilon:
+def make(name: str, process: Process, reference: Reference) -> Epsilon:
     if name not in PARAMETERISATIONS:
         raise unknown("parameterisation", name, PARAMETERISATIONS)
     return PARAMETERISATIONS[name](process, reference)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 from torch import Tensor
@@ -30,7 +31,7 @@ def of_tensors(tensors: dict[str, Tensor]) -> dict[str, str]:
 
 def _of_tensor(tensor: Tensor) -> str:
     digest = hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)} ".encode())
-    digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
@@ -50,7 +51,7 @@ def not_finite(tensors: dict[str, Tensor]) -> str | None:
 def read_record(path: Path) -> dict:
     """A JSON object from a file, or a ValueError that says why not; whatever the file holds."""
 
-    def refuse(constant: str):
+    def refuse(constant: str) -> NoReturn:
         raise ValueError(f"{constant} in it")
 
     try:

@@ -44,7 +44,7 @@ are evenly spaced in heat time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -54,9 +54,11 @@ from torch import Tensor
 
 from . import grids
 from .errors import InputError, unknown, whole_number
-from .process import ConjugateProcess, HeatProcess
+from .mixture import Reference
+from .process import ConjugateProcess, HeatProcess, Process
 from .reference import Gaussian
 
+Grid = Sequence[float] | np.ndarray
 EpsHat = Callable[[Tensor, float], Tensor]
 History = Sequence[tuple[float, Tensor]]
 SUBSTEPS = 16  # of a mixture's own flow, over the whole grid; at least one a step
@@ -64,7 +66,7 @@ SIMPSON_NODES = 65
 EVALUATIONS = 100_000  # at the most: twenty times what the longest published sampler takes
 
 
-def heun(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, correct_last: bool = True) -> Tensor:
+def heun(eps_hat: EpsHat, grid: Grid, x_max: Tensor, correct_last: bool = True) -> Tensor:
     """Heun on ``dx~/dq = eps_hat``: Euler predictor, trapezoidal corrector."""
     x = x_max
     for q0, q1, correct in _steps(grid, correct_last):
@@ -74,7 +76,7 @@ def heun(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, correct_last: bo
     return x
 
 
-def euler_maruyama(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, noise: Callable[[int], Tensor]) -> Tensor:
+def euler_maruyama(eps_hat: EpsHat, grid: Grid, x_max: Tensor, noise: Callable[[int], Tensor]) -> Tensor:
     """The reverse equation in conjugate coordinates."""
     x = x_max
     for step, (q0, q1) in enumerate(pairwise(float(q) for q in grid)):
@@ -82,9 +84,9 @@ def euler_maruyama(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, noise:
     return x
 
 
-def ancestral2m(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, noise: Callable[[int], Tensor]) -> Tensor:
+def ancestral2m(eps_hat: EpsHat, grid: Grid, x_max: Tensor, noise: Callable[[int], Tensor]) -> Tensor:
     """The reverse equation with the data prediction held over a step, at the value extrapolated to its middle."""
-    x, past = x_max, []
+    x, past = x_max, list[tuple[float, Tensor]]()
     for step, (q0, q1) in enumerate(pairwise(float(q) for q in grid)):
         past = [*past, (-math.log(q0), x - q0 * eps_hat(x, q0))][-2:]
         kept = (q1 / q0) ** 2
@@ -93,7 +95,7 @@ def ancestral2m(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, noise: Ca
 
 
 def euler_maruyama_heat(
-    score: EpsHat, grid: Sequence[float], x_max: Tensor, process: HeatProcess, noise: Callable[[int], Tensor]
+    score: EpsHat, grid: Grid, x_max: Tensor, process: HeatProcess, noise: Callable[[int], Tensor]
 ) -> Tensor:
     """GAD's sampler: the reverse equation ``dx = c(t) (L_gamma x + 2 sigma^2 score) dt + sqrt(2 c(t)) sigma dW``."""
     x = x_max
@@ -105,7 +107,7 @@ def euler_maruyama_heat(
 
 
 def heun_paper(
-    eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, process: ConjugateProcess, correct_last: bool = True
+    eps_hat: EpsHat, grid: Grid, x_max: Tensor, process: ConjugateProcess, correct_last: bool = True
 ) -> Tensor:
     """Heun on the flow in graph coordinates and in ``t``: ``dx/dt = b x - g^2/2 s`` (eq. pf_ode_app)."""
 
@@ -123,9 +125,7 @@ def heun_paper(
     return process.to_conjugate(x, grid[-1])
 
 
-def exponential(
-    eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, reference: Gaussian, correct_last: bool = True
-) -> Tensor:
+def exponential(eps_hat: EpsHat, grid: Grid, x_max: Tensor, reference: Gaussian, correct_last: bool = True) -> Tensor:
     """Exact in the reference, ``f`` linear in ``q`` over a step."""
 
     def weights(q0: float, q1: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -146,7 +146,7 @@ def exponential_weights(v: Tensor, q0: float, q1: float) -> tuple[Tensor, Tensor
 
 def exponential_paper(
     eps_hat: EpsHat,
-    grid: Sequence[float],
+    grid: Grid,
     x_max: Tensor,
     reference: Gaussian,
     process: ConjugateProcess,
@@ -179,26 +179,22 @@ def simpson_weights(reference: Gaussian, process: ConjugateProcess, q0: float, q
     return (integrand * (1 - alpha)).sum(0), (integrand * alpha).sum(0)
 
 
-def dpm2m(
-    eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, history: Sequence[tuple[float, Tensor]] = ()
-) -> Tensor:
+def dpm2m(eps_hat: EpsHat, grid: Grid, x_max: Tensor, history: Sequence[tuple[float, Tensor]] = ()) -> Tensor:
     """DPM-Solver++ 2M. ``history`` are earlier (level, data prediction) pairs, if there are any."""
     return _multistep(eps_hat, grid, x_max, 2, history)
 
 
-def dpm3m(
-    eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, history: Sequence[tuple[float, Tensor]] = ()
-) -> Tensor:
+def dpm3m(eps_hat: EpsHat, grid: Grid, x_max: Tensor, history: Sequence[tuple[float, Tensor]] = ()) -> Tensor:
     """DPM-Solver++ 3M."""
     return _multistep(eps_hat, grid, x_max, 3, history)
 
 
-def residual2m(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, reference, history: History = ()) -> Tensor:
+def residual2m(eps_hat: EpsHat, grid: Grid, x_max: Tensor, reference: Reference, history: History = ()) -> Tensor:
     """``f`` linear in ``q`` through the last two evaluations. ``history`` are earlier (level, f) pairs, if any."""
     return _residual_multistep(eps_hat, grid, x_max, reference, 2, history)
 
 
-def residual3m(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, reference, history: History = ()) -> Tensor:
+def residual3m(eps_hat: EpsHat, grid: Grid, x_max: Tensor, reference: Reference, history: History = ()) -> Tensor:
     """``f`` quadratic in ``q`` through the last three evaluations."""
     return _residual_multistep(eps_hat, grid, x_max, reference, 3, history)
 
@@ -206,14 +202,21 @@ def residual3m(eps_hat: EpsHat, grid: Sequence[float], x_max: Tensor, reference,
 # -- what the solvers share ----------------------------------------------------------------------------------------
 
 
-def _steps(grid: Sequence[float], correct_last: bool):
+def _steps(grid: Grid, correct_last: bool) -> Iterator[tuple[float, float, bool]]:
     """(from, to, whether to correct) for every step."""
     last = len(grid) - 2
     for j, (q0, q1) in enumerate(pairwise(float(q) for q in grid)):
         yield q0, q1, correct_last or j < last
 
 
-def _exponential(eps_hat, grid, x_max, reference, weights, correct_last) -> Tensor:
+def _exponential(
+    eps_hat: EpsHat,
+    grid: Grid,
+    x_max: Tensor,
+    reference: Gaussian,
+    weights: Callable[[float, float], tuple[Tensor, Tensor, Tensor]],
+    correct_last: bool,
+) -> Tensor:
     """``weights(q0, q1)`` are those of ``f0`` in the predictor, and of ``f0`` and ``f1`` in the corrector."""
 
     def f(z: Tensor, q: float) -> Tensor:
@@ -228,7 +231,9 @@ def _exponential(eps_hat, grid, x_max, reference, weights, correct_last) -> Tens
     return reference.nodes(z)
 
 
-def _residual_multistep(eps_hat, grid, x_max, reference, order, history) -> Tensor:
+def _residual_multistep(
+    eps_hat: EpsHat, grid: Grid, x_max: Tensor, reference: Reference, order: int, history: History
+) -> Tensor:
     x, past = x_max, list(history)
     sub = -(-SUBSTEPS // (len(grid) - 1))
     for q0, q1 in pairwise(float(q) for q in grid):
@@ -251,7 +256,7 @@ def _polynomial(past: list[tuple[float, Tensor]]) -> list[Tensor]:
     return [f0, slope + (q0 - qa) * bend, bend]
 
 
-def _multistep(eps_hat, grid, x_max, order, history) -> Tensor:
+def _multistep(eps_hat: EpsHat, grid: Grid, x_max: Tensor, order: int, history: History) -> Tensor:
     x, past = x_max, [(-math.log(q), D) for q, D in history]
     for q0, q1 in pairwise(float(q) for q in grid):
         past = [*past, (-math.log(q0), x - q0 * eps_hat(x, q0))][-order:]
@@ -338,10 +343,10 @@ class Counted:
 def levels(
     name: str,
     nfe: int,
-    process: ConjugateProcess,
-    grid: str | Sequence[float] = "power",
+    process: Process,
+    grid: str | Grid = "power",
     rho: float = 3.0,
-    reference=None,
+    reference: Reference | None = None,
     start: float = 1.0,
 ) -> np.ndarray:  # (K + 1,)
     """The noise levels that a budget of ``nfe`` evaluations buys with this solver; times, for GAD's.
@@ -351,12 +356,13 @@ def levels(
     nfe = whole_number("nfe", nfe, 1, EVALUATIONS)
     solver = find(name)
     steps = -(-nfe // solver.evaluations)
-    if solver.process == "heat":
+    if isinstance(process, HeatProcess):
         _share(start, 0.0)
         return np.array([process.newton(s) for s in np.linspace(process.S, 0.0, steps + 1)])
     q_max = _share(start, process.q_min / process.q_max) * process.q_max
     q_max = q_max if isinstance(grid, str) else process.q_max  # levels that are given begin where they begin
-    variances = reference.variances() if isinstance(grid, str) and grid == "entropy" else None
+    shaped = isinstance(grid, str) and grid == "entropy"
+    variances = reference.variances() if shaped and reference is not None else None
     if solver.to_zero:  # EDM's: the levels but the last follow the power law
         first = grids.make(grid, q_max, process.q_min, steps - 1, rho, variances) if steps > 1 else [q_max]
         return np.append(first, 0.0)
@@ -376,19 +382,19 @@ def solve(
     eps_hat: EpsHat,
     x_max: Tensor,
     nfe: int,
-    process: ConjugateProcess,
-    reference: Gaussian,
-    grid: str | Sequence[float] = "power",
+    process: Process,
+    reference: Reference,
+    grid: str | Grid = "power",
     rho: float = 3.0,
     noise: Callable[[int], Tensor] | None = None,
 ) -> Tensor:
     """Integrate along a grid with a budget of ``nfe`` evaluations of ``eps_hat``; a stochastic solver needs noise."""
     solver, counted = find(name), Counted(eps_hat)
-    grid = levels(name, nfe, process, grid, rho, reference) if isinstance(grid, str) else grid
+    at = levels(name, nfe, process, grid, rho, reference) if isinstance(grid, str) else grid
     at_hand = {"process": process, "reference": reference, "noise": noise}
-    settings = {need: at_hand[need] for need in solver.needs}
+    settings: dict[str, object] = {need: at_hand[need] for need in solver.needs}
     if solver.evaluations == 2:
         settings["correct_last"] = nfe % 2 == 0 and not solver.to_zero
-    x = solver.function(counted, grid, x_max, **settings)
+    x = solver.function(counted, at, x_max, **settings)
     assert counted.nfe == solver.spends(nfe), f"{name} spent {counted.nfe} evaluations of {nfe}"
     return x

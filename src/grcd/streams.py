@@ -13,6 +13,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,7 +25,7 @@ MULTIPLY = (0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64)
 STRIDE = 1 << 40  # numbers a stream may draw before it runs into the next index
 
 
-Index = int | range | Sequence[int]
+Index = int | range | Sequence[int] | np.ndarray
 
 
 class Stream:

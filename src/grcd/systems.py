@@ -5,13 +5,15 @@
 What gaps and observations come down to: every signal has its own mask, and so its own system. Systems of one size are
 factored together (Cholesky), the smaller ones filled up with rows of the identity, which change neither solution nor
 determinant. Where all masks are the same there is one system, factored once. A system that is singular up to rounding
-is an error, ``torch.linalg.LinAlgError``.
+is an error, ``LinAlgError``.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+
+Singular = torch.linalg.LinAlgError  # type: ignore[attr-defined]  # public, but not listed as such
 
 BYTES = 1 << 26  # of the systems solved together; indices, masks and factors take up to thrice as much
 ROUNDING = 1e-13  # of a diagonal entry: what is left of it once all other rows are known, if it is nothing
@@ -33,7 +35,7 @@ def solve(A: Tensor, keep: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:  # (m, m
         root = torch.linalg.cholesky(K)
         pivots = root.diagonal(dim1=1, dim2=2)
         if bool((pivots.square() < ROUNDING * K.diagonal(dim1=1, dim2=2)).any()):
-            raise torch.linalg.LinAlgError("a row follows from the others, up to rounding")
+            raise Singular("a row follows from the others, up to rounding")
         right = b[rows].gather(2, at[:, None].expand(-1, b.shape[1], -1)) * real[:, None]
         found = torch.cholesky_solve(right.mT, root).mT
         u[rows] = u[rows].scatter(2, at[:, None].expand_as(found), found)

@@ -27,6 +27,7 @@ from .config import Config
 from .data.splits import evenly
 from .device import captured
 from .errors import InputError
+from .mixture import Reference
 from .normalizer import blocks
 from .progress import bar
 from .reference import Gaussian
@@ -62,7 +63,7 @@ class State:
 
     def tensors(self) -> dict[str, Tensor]:
         """All of them by name, as views: to be saved, or to be copied into."""
-        named = {}
+        named: dict[str, Tensor] = {}
         for part in ("network", "ema", "best"):
             named |= {f"{part}.{name}": p.data for name, p in getattr(self, part).named_parameters()}
         for (name, _), p in zip(self.network.named_parameters(), self.parameters, strict=True):
@@ -105,6 +106,7 @@ class Signals:
         if not self.gaps:
             return x, None
         noise = self.random.normal(number, x.numel()).view_as(x)
+        assert self.reference is not None, "signals with gaps need a reference to fill them from"
         return self.reference.completed(x, noise), x.isfinite().double() / self.share
 
 
@@ -120,10 +122,10 @@ class Update:
         self.state, self.score, self.config = state, score, config
         device = x_train.device
         self.signals = Signals(x_train, reference, Stream(config.seed, "gaps", device))
-        self.x0, self.noise, self.weight = (
+        self.x0, self.noise, weight = (
             torch.zeros(config.batch, x_train.shape[1], dtype=torch.float64, device=device) for _ in range(3)
         )
-        self.weight = self.weight if self.signals.gaps else None
+        self.weight = weight if self.signals.gaps else None
         self.u = torch.zeros(config.batch, 1, dtype=torch.float64, device=device)
         self.total = torch.zeros((), dtype=torch.float64, device=device)  # training loss since it was last read
         self.replay = self._captured() if device.type == "cuda" else self._step
@@ -131,7 +133,7 @@ class Update:
     def __call__(self, index: Tensor, noise: Tensor, u: Tensor) -> None:
         x0, weight = self.signals(index, self.state.update)
         for buffer, value in ((self.x0, x0), (self.weight, weight), (self.noise, noise), (self.u, u)):
-            if buffer is not None:
+            if buffer is not None and value is not None:
                 buffer.copy_(value)
         self.replay()
 
@@ -144,7 +146,7 @@ class Update:
         nn.utils.clip_grad_norm_(state.parameters, config.clip)
         state.optimizer.step()
         with torch.no_grad():
-            torch._foreach_lerp_(list(state.ema.parameters()), state.parameters, 1 - config.ema)
+            torch._foreach_lerp_(list(state.ema.parameters()), [*state.parameters], 1 - config.ema)
             self.total += loss
 
     def _captured(self) -> Callable[[], None]:
@@ -183,7 +185,7 @@ class Validation:
         batches = zip(*(part.split(self.config.batch) for part in given), strict=True)
         return float(torch.cat([self.score.losses(network, *batch) for batch in batches]).mean())
 
-    def baseline(self, reference: Gaussian) -> float:
+    def baseline(self, reference: Reference) -> float:
         """The error of predicting the noise by the reference."""
         noise, q = self.draws()
         square = self.score.baseline(reference, self.x, noise, q)
@@ -214,7 +216,7 @@ def _stopped(plateau: Plateau, update: int) -> str:
 
 def train(
     score: Epsilon,
-    reference: Gaussian,
+    reference: Reference,
     network: nn.Module,
     x_train: Tensor,  # (samples, nodes) z-scored, float32 or float64, NaN where missing, on the device
     x_val: Tensor,
@@ -227,7 +229,8 @@ def train(
 
     Gaps are drawn from ``filler``, a Gaussian; by default the reference.
     """
-    filler = reference if filler is None else filler
+    if filler is None and isinstance(reference, Gaussian):
+        filler = reference
     validation = Validation(score, x_val, config, filler)
     state = State(network, config, validation.baseline(reference))
     update = Update(state, score, x_train, config, filler)
@@ -235,7 +238,7 @@ def train(
     if state.update == 0 and getattr(network, "starts_at_zero", False):  # the reference itself is the one to beat
         state.plateau.begin(validation(state.ema))
     began, every, note = time.monotonic() - state.seconds, config.validate_every, ""
-    drawn = draws(config, *x_train.shape, state.update, x_train.device)
+    drawn = draws(config, len(x_train), x_train.shape[1], state.update, x_train.device)
     with bar("training", config.max_updates) as advance:
         while not state.plateau.reached and state.update < config.max_updates:
             update(*next(drawn))
@@ -275,7 +278,7 @@ def timed(
     """Seconds an update takes, after a first one that warms up."""
     state = State(network, config, baseline=1.0)
     update = Update(state, score, x_train, config, reference)
-    drawn, began = draws(config, *x_train.shape, 0, x_train.device), 0.0
+    drawn, began = draws(config, len(x_train), x_train.shape[1], 0, x_train.device), 0.0
     for k in range(updates + 1):
         if k == 1:
             float(update.total)  # waits for the device

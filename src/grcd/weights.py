@@ -21,9 +21,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from .errors import InputError, some, unknown
 
@@ -33,7 +35,7 @@ LARGEST = 20_000  # nodes: all their distances take 3 GB
 
 
 def distances(
-    coords,  # (nodes, 2): (x, y), or (longitude, latitude) in degrees
+    coords: ArrayLike,  # (nodes, 2): (x, y), or (longitude, latitude) in degrees
     metric: str = "euclidean",
 ) -> np.ndarray:  # (nodes, nodes)
     """All pairwise distances: in the unit of the coordinates, or in kilometres along the great circle."""
@@ -72,7 +74,7 @@ METRICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"euclidean": _euclidea
 
 
 def nearest(
-    distances,  # (nodes, nodes) symmetric; the diagonal is not looked at
+    distances: ArrayLike,  # (nodes, nodes) symmetric; the diagonal is not looked at
     k: int = 5,
     bandwidth: float | None = None,
 ) -> tuple[sp.csr_array, float]:
@@ -98,7 +100,7 @@ def nearest(
 
 
 def kernel(
-    distances,  # (nodes, nodes) scipy sparse, where a stored 0 is a distance; or dense, with infinity for no distance
+    distances: ArrayLike | sp.sparray,  # (nodes, nodes): sparse, a stored 0 is a distance; dense, infinity is none
     bandwidth: float | None = None,
     threshold: float = 0.1,
 ) -> tuple[sp.csr_array, float]:
@@ -127,7 +129,7 @@ def _spread(d: np.ndarray) -> float:
 # -- checks ----------------------------------------------------------------------------------------------------------
 
 
-def checked_positions(coords, nodes: int | None = None) -> np.ndarray:  # (nodes, 2)
+def checked_positions(coords: ArrayLike, nodes: int | None = None) -> np.ndarray:  # (nodes, 2)
     """Two finite coordinates a node."""
     p = _numbers("coordinates", coords)
     if p.ndim != 2 or p.shape[1] != 2 or len(p) < 2 or nodes not in (None, len(p)):
@@ -139,7 +141,7 @@ def checked_positions(coords, nodes: int | None = None) -> np.ndarray:  # (nodes
     return p
 
 
-def _checked_square(distances) -> np.ndarray:
+def _checked_square(distances: ArrayLike) -> np.ndarray:
     """A copy of finite, non-negative, symmetric distances, with rounding taken out of the symmetry."""
     d = _square(_numbers("distances", distances))
     np.fill_diagonal(d, 0.0)
@@ -150,7 +152,7 @@ def _checked_square(distances) -> np.ndarray:
     return np.maximum(d, d.T)
 
 
-def _listed(distances) -> sp.coo_array:
+def _listed(distances: ArrayLike | sp.sparray) -> sp.coo_array:
     """The distances there are, as triples; infinity stands for none."""
     if sp.issparse(distances):
         d = _square(sp.coo_array(distances, dtype=np.float64, copy=True))
@@ -162,7 +164,7 @@ def _listed(distances) -> sp.coo_array:
     return sp.coo_array((d.data[there], (d.row[there], d.col[there])), shape=d.shape)
 
 
-def _numbers(what: str, values) -> np.ndarray:
+def _numbers(what: str, values: ArrayLike) -> np.ndarray:
     """A float64 copy."""
     try:
         array = np.asarray(values)
@@ -173,7 +175,7 @@ def _numbers(what: str, values) -> np.ndarray:
     return array.astype(np.float64)
 
 
-def _square(matrix):
+def _square(matrix: Any) -> Any:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
         raise InputError(
             f"distances of shape {matrix.shape}", "a square matrix of two nodes or more", "pass all of them"
@@ -190,7 +192,7 @@ def _bandwidth(given: float | None, default: Callable[[], float], what: str) -> 
     return s
 
 
-def _number(name: str, value, fits: Callable[[float], bool], expected: str) -> float:
+def _number(name: str, value: Any, fits: Callable[[float], bool], expected: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):

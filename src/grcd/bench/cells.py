@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from ..files import write_json
 
@@ -35,6 +36,12 @@ class Cell:
     @property
     def needs_network(self) -> bool:
         return not (self.method.startswith(("control-", "fill-")) or self.method == "floor")
+
+    @property
+    def budget(self) -> int:
+        """The nominal budget of a cell that has one."""
+        assert self.nfe is not None, f"{self} has no budget"
+        return self.nfe
 
     @property
     def holds(self) -> str:
@@ -80,5 +87,5 @@ def done(cell: Cell, results: Path) -> bool:
     return measured(cell, results) is not None
 
 
-def write(cell: Cell, results: Path, **found) -> None:
+def write(cell: Cell, results: Path, **found: Any) -> None:
     write_json(cell.path(results), {"cell": asdict(cell), **found})

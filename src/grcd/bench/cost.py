@@ -6,7 +6,7 @@ and the budget at which a target is reached.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .layout import comma_separated, escaped, formatted, joined, latex, markdown
@@ -28,7 +28,7 @@ def table(settings: Sequence[str], seeds: Sequence[int], results: Path, kind: st
     return formatted({"md": _markdown, "tex": _latex, "csv": _csv}, kind)(found)
 
 
-def _rows(points: dict[str, list[Cost]], show) -> list[list[str]]:
+def _rows(points: dict[str, list[Cost]], show: Callable[[Cost | None, bool], str]) -> list[list[str]]:
     """A line a method, a column a target; the cheapest of a column is marked."""
     least = {target: cheapest([cost for each in points.values() for cost in each], target) for target in TARGETS}
     rows = []
@@ -67,7 +67,7 @@ def _latex(found: dict[str, dict[str, list[Cost]]]) -> str:
 
 
 def _csv(found: dict[str, dict[str, list[Cost]]]) -> str:
-    lines = [["setting", "method", "nfe", "mean", "sd", "seeds", "paper"]]
+    lines: list[list[object]] = [["setting", "method", "nfe", "mean", "sd", "seeds", "paper"]]
     for setting, points in found.items():
         for method, target in ((method, target) for method in points for target in TARGETS):
             cost, row = cheapest(points[method], target), f"{method} to {target:g}"

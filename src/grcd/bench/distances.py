@@ -71,7 +71,7 @@ def _latex(found: dict[str, Rows]) -> str:
 
 
 def _csv(found: dict[str, Rows]) -> str:
-    lines = [["setting", "method", "nfe", "metric", "mean", "sd", "seeds"]]
+    lines: list[list[object]] = [["setting", "method", "nfe", "metric", "mean", "sd", "seeds"]]
     for setting, each in found.items():
         for (method, nfe), values in each.items():
             place = [setting, method, "" if nfe is None else nfe]

@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
@@ -71,7 +73,7 @@ def draw(
 
 
 def _figures(settings: list[str], seeds: Sequence[int], results: Path) -> dict[str, Callable[[], Figure]]:
-    made = {"terminal-snr.png": partial(_terminal_snr, settings, seeds, results)}
+    made: dict[str, Callable[[], Figure]] = {"terminal-snr.png": partial(_terminal_snr, settings, seeds, results)}
     if "metr-la" in settings:
         made["sensor-std.png"] = partial(_sensor_std, seeds, results)
     made |= {f"cost-{s}.png": partial(_cost, s, seeds, results) for s in settings}
@@ -107,7 +109,7 @@ def _terminal_snr(settings: Sequence[str], seeds: Sequence[int], results: Path) 
     return figure
 
 
-def _ratio(axis, x: float, values: list[float], colour: str, marker: str) -> None:
+def _ratio(axis: Axes, x: float, values: list[float], colour: str, marker: str) -> None:
     """The mean with its number beside it, and the single seeds to its left."""
     mean = float(np.mean(values))
     axis.plot([x - 0.1] * len(values), values, "o", color=colour, alpha=0.5, markersize=4, markeredgewidth=0)
@@ -118,6 +120,7 @@ def _ratio(axis, x: float, values: list[float], colour: str, marker: str) -> Non
 def _sensor_std(seeds: Sequence[int], results: Path) -> Figure:
     seed, found = deviations(seeds, results)
     place = load_dataset("metr-la").graph.coords
+    assert place is not None
     limit = max(np.quantile(np.abs(std - 1), 0.99) for std in found.values())
     figure = Figure(figsize=(8.8, 5.4), layout="constrained", dpi=150)
     axes = figure.subplots(2, 2, sharex=True, sharey=True)
@@ -143,7 +146,7 @@ def _cost(setting: str, seeds: Sequence[int], results: Path) -> Figure:
     figure, axis = _quality()
     for target in TARGETS:
         axis.axhline(target, color="#cccccc", linewidth=0.8, zorder=0)
-        beside = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 8}
+        beside: dict[str, Any] = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 8}
         axis.text(1.01, target, f"target {target:g}", **beside)
     for method, points in found.items():
         _line(axis, method, [cost.seconds for cost in points], [cost.quality for cost in points], seeds)
@@ -160,7 +163,7 @@ def _nfe(setting: str, seeds: Sequence[int], results: Path) -> Figure:
         _line(axis, method, entries.keys(), entries.values(), seeds, band=True)
     _level(axis, levels(setting, results))
     budgets = sorted({nfe for entries in found.values() for nfe in entries})
-    axis.set_xticks(budgets, budgets)
+    axis.set_xticks(budgets, [*map(str, budgets)])
     axis.xaxis.set_minor_locator(NullLocator())
     title = f"{setting}: quality by budget, mean and sd, seeds {', '.join(map(str, seeds))}"
     return _finished(figure, axis, "network evaluations (NFE)", title)
@@ -174,15 +177,22 @@ def _quality() -> tuple[Figure, Axes]:
     return figure, axis
 
 
-def _line(axis, method: str, x: Iterable[float], entries: Iterable[Entry], seeds: Sequence[int], band=False) -> None:
+def _line(
+    axis: Axes,
+    method: str,
+    levels: Iterable[float],
+    each: Iterable[Entry],
+    seeds: Sequence[int],
+    band: bool = False,
+) -> None:
     """A method's line; its name says if seeds are missing somewhere on it."""
-    x, entries, strong = list(x), list(entries), method.startswith("grcd")
+    x, entries, strong = list(levels), list(each), method.startswith("grcd")
     colour, marker, size = STYLES.get(method, OTHER)
     fewest = min(len(entry.values) for entry in entries)
     name = literal(method)
     label = name if fewest == len(set(seeds)) else f"{name} ({fewest} of {len(set(seeds))} seeds)"
     mean, sd = (np.array([getattr(entry, key) for entry in entries]) for key in ("mean", "sd"))
-    look = {"linewidth": size / 3} if strong else {"linewidth": 1, "markerfacecolor": "white"}
+    look: dict[str, Any] = {"linewidth": size / 3} if strong else {"linewidth": 1, "markerfacecolor": "white"}
     look |= {"color": colour, "marker": marker, "markersize": size, "zorder": 3 if strong else 2}
     axis.plot(x, np.maximum(mean, LEAST), label=label, **look)
     if band:
@@ -190,21 +200,22 @@ def _line(axis, method: str, x: Iterable[float], entries: Iterable[Entry], seeds
         axis.fill_between(x, low, high, color=colour, alpha=0.2 if strong else 0.08, linewidth=0, zorder=1)
 
 
-def _level(axis, values: dict[str, float]) -> None:
+def _level(axis: Axes, values: dict[str, float]) -> None:
     for name, value in values.items():
-        look = {"color": INK, "linestyle": "--"} if name == "floor" else {"color": "#a0a0a0"}  # both if they coincide
+        # Both are seen if they coincide.
+        look: dict[str, Any] = {"color": INK, "linestyle": "--"} if name == "floor" else {"color": "#a0a0a0"}
         label = f"{name.replace('control-', 'best control: ')} ({value:.4f})"
         axis.axhline(max(value, LEAST), linewidth=1.3, label=label, zorder=1, **look)
 
 
-def _finished(figure: Figure, axis, x: str, title: str) -> Figure:
+def _finished(figure: Figure, axis: Axes, x: str, title: str) -> Figure:
     _plain_ticks(axis.yaxis)
     label_axes(axis, x, AMMD, title)
     figure.legend(loc="outside right center", frameon=False, fontsize=9, borderpad=1.5)
     return figure
 
 
-def _plain_ticks(axis, digits: Sequence[int] = (1, 2, 5)) -> None:
+def _plain_ticks(axis: Axis, digits: Sequence[int] = (1, 2, 5)) -> None:
     """These of each decade, as numbers and not as powers of ten."""
     axis.set_major_locator(LogLocator(subs=digits))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -31,7 +31,7 @@ Blocks = dict[str, dict[str, dict[str, list[float]]]]  # mask, row, column: a va
 def blocks(setting: str, seeds: Sequence[int], results: Path) -> Blocks:
     found: Blocks = {}
     for cell in suites.cells("impute", [setting], seeds):
-        row = found.setdefault(cell.mask, {}).setdefault(row_name("impute", cell), {})
+        row = found.setdefault(cell.mask or "", {}).setdefault(row_name("impute", cell), {})
         known = measured(cell, results)
         for column, value in known[cell.holds].items() if known else ():
             row.setdefault(column, []).append(value)

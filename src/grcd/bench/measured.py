@@ -56,8 +56,9 @@ def ratios(setting: str, seeds: Sequence[int], results: Path) -> dict[bool, dict
     found: dict[bool, dict[int, float]] = {False: {}, True: {}}
     for cell in suites.cells("snr", [setting], seeds, [SCALAR]):
         pair = [measured(each, results) for each in (cell, replace(cell, method=FITTED))]
-        if all(pair):
-            scalar, fitted = (max(known["scores"]["ammd"], LEAST) for known in pair)
+        both = [max(known["scores"]["ammd"], LEAST) for known in pair if known]
+        if len(both) == 2:
+            scalar, fitted = both
             found[cell.kappa is not None][cell.seed] = scalar / fitted
     return found
 
@@ -66,8 +67,8 @@ def deviations(seeds: Sequence[int], results: Path) -> tuple[int, dict[tuple[str
     """The lowest seed with all four cells, and by terminal reference and regime the standard deviation a sensor."""
     for seed in sorted(seeds):
         cells = suites.cells("snr", ["metr-la"], [seed], [SCALAR, FITTED])
-        known = {(cell.method, cell.kappa is not None): measured(cell, results) for cell in cells}
-        if all(found and "node_std" in found for found in known.values()):
+        known = {(cell.method, cell.kappa is not None): measured(cell, results) or {} for cell in cells}
+        if all("node_std" in found for found in known.values()):
             return seed, {place: np.array(found["node_std"]) for place, found in known.items()}
     raise lacking("of both references in both regimes", "snr", ["metr-la"], seeds, results)
 
@@ -89,7 +90,7 @@ def costs(setting: str, seeds: Sequence[int], results: Path) -> dict[str, list[C
     found: dict[str, list[Cost]] = {}
     for cell in cells:
         known = measured(cell, results) if cell.timed else None
-        if known and cell.nfe in quality.get(cell.method, {}):
+        if known and cell.nfe is not None and cell.nfe in quality.get(cell.method, {}):
             time = known["time"]
             cost = Cost(cell.nfe, time["sampling"], time["network"], quality[cell.method][cell.nfe])
             found.setdefault(cell.method, []).append(cost)
@@ -104,14 +105,14 @@ def curves(setting: str, seeds: Sequence[int], results: Path) -> dict[str, dict[
     found = scores(cells, results)
     if not found:
         raise lacking("with a network", "main", [setting], seeds, results)
-    return found
+    return {method: {nfe: entry for nfe, entry in each.items() if nfe is not None} for method, each in found.items()}
 
 
 def levels(setting: str, results: Path) -> dict[str, float]:
     """What needs no network: the best of the controls, and the floor, as far as they are there."""
     means = {name: entry[None].mean for name, entry in scores(suites.beside([setting]), results).items()}
     floor = {"floor": means.pop("floor")} if "floor" in means else {}
-    best = {name: means[name] for name in sorted(means, key=means.get)[:1]}
+    best = {name: means[name] for name in sorted(means, key=means.__getitem__)[:1]}
     return best | floor
 
 

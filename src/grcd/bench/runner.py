@@ -18,6 +18,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,6 +38,9 @@ from ..provenance import record
 from ..sampling import network_alone
 from .cells import Cell, done, read, write
 
+T = TypeVar("T")
+Fitted = GRCD | dict | Callable  # a model, the controls by name, or a filler, as a cell needs them
+Work = Callable[[Cell, Any, Dataset], dict]
 PROTOCOL = {"stopping": "paper"}
 FILLINGS = 100  # draws for each signal with gaps
 TIMED = 200  # signals that are filled to see how long it takes
@@ -95,7 +99,7 @@ def _chosen(cell: Cell, settings: dict) -> dict:
     return PROTOCOL | dict(METHODS[cell.method].settings) | settings | own
 
 
-def _each(work, groups: list[list[Cell]], jobs: int):
+def _each(work: Callable[[list[Cell]], T], groups: list[list[Cell]], jobs: int) -> Iterator[T]:
     if jobs == 1:
         yield from map(work, groups)
         return
@@ -128,7 +132,7 @@ def _computed(group: list[Cell], results: Path, runs: Path, device: str, setting
     for cell in group:
         began = time.monotonic()
         found, wrong = (None, error) if error else _attempted(_scored, cell, model, data)
-        told = {"error": wrong} if wrong else found
+        told: Any = {"error": wrong} if wrong else found
         seconds = round(time.monotonic() - began, 3)
         failed += not _written(cell, results, told | {"seconds": seconds} | where) or wrong is not None
     return len(group), failed
@@ -149,7 +153,7 @@ def _written(cell: Cell, results: Path, told: dict) -> bool:
     return True
 
 
-def _attempted(work, *args) -> tuple:
+def _attempted(work: Callable, *args: object) -> tuple[Any, str | None]:
     """What came of it, and what went wrong."""
     try:
         return work(*args), None
@@ -175,13 +179,16 @@ def _trained(cell: Cell, data: Dataset, runs: Path, device: str, settings: dict)
     return model.fit(data.train, data.val, run=runs / name, name=data.name, about=data.facts)
 
 
-def _scored(cell: Cell, model: GRCD | dict, data: Dataset) -> dict:
-    work = {"time": _timed, "distances": _distanced, "filling": _filled, "scores": _sampled}[cell.holds]
+def _scored(cell: Cell, model: Fitted, data: Dataset) -> dict:
+    sampled = _sampled if cell.needs_network else _without_network
+    works: dict[str, Work] = {"time": _timed, "distances": _distanced, "filling": _filled, "scores": sampled}
+    work = works[cell.holds]
     if not cell.needs_network:
-        return (_without_network if cell.holds == "scores" else work)(cell, model, data)
+        return work(cell, model, data)
+    assert isinstance(model, GRCD)
     model = model.as_method(cell.method)
-    about = {"training": model.result, "config": asdict(model.config)}
-    about |= {} if cell.mask else {"spent": model.spends(cell.nfe, cell.solver)}
+    about: dict = {"training": model.result, "config": asdict(model.config)}
+    about |= {} if cell.mask else {"spent": model.spends(cell.budget, cell.solver)}
     if cell.support:  # of what comes out, not of the network
         model.config = replace(model.config, support=cell.support)
     return work(cell, model, data) | about
@@ -192,7 +199,7 @@ def _generated(cell: Cell, model: GRCD | dict, data: Dataset) -> np.ndarray:
     n = len(data.split(cell.split))
     if isinstance(model, dict):
         return draw(model[cell.method], data, n, cell.seed)
-    x = model.sample(n, cell.nfe, cell.seed, *_how(cell))
+    x = model.sample(n, cell.budget, cell.seed, *_how(cell))
     if not np.isfinite(x).all():
         raise ArithmeticError(f"{(~np.isfinite(x)).sum()} of {x.size} generated readings are not finite")
     return x
@@ -211,7 +218,7 @@ def _distanced(cell: Cell, model: GRCD | dict, data: Dataset) -> dict:
 def _filled(cell: Cell, model: GRCD | Callable, data: Dataset) -> dict:
     """Hide readings of the split, fill them, and compare; those that were never there do not count."""
     real, observed = data.split(cell.split), data.observed(cell.split)
-    gone = hidden(cell.mask, *real.shape)
+    gone = hidden(cell.mask or "", *real.shape)
     found = _filler(cell, model)(np.where(gone, np.nan, real))
     scores = filling.score(found, real, gone if observed is None else gone & observed)
     if not np.isfinite(list(scores.values())).all():
@@ -221,7 +228,7 @@ def _filled(cell: Cell, model: GRCD | Callable, data: Dataset) -> dict:
 
 def _filler(cell: Cell, model: GRCD | Callable) -> Callable[[np.ndarray], Iterator]:
     """From signals with gaps to their completions, some rows at a time; ``model`` may be a fitted baseline."""
-    if not cell.needs_network:
+    if not isinstance(model, GRCD):
         return lambda x: model(x, FILLINGS, cell.seed)
     kind = "reference" if cell.solver == "reference" else "diffusion"
     return lambda x: model.fillings(x, FILLINGS, cell.nfe or 1, cell.seed, kind)
@@ -235,7 +242,7 @@ def _sampled(cell: Cell, model: GRCD, data: Dataset) -> dict:
     scores = ammd(z, data.normalizer.apply(real), data.graph, model.device)
     about = {"seconds_per_1000": round(1000 * sampling / len(real), 4)}
     if cell.support:
-        low, high = model.config.bounds
+        low, high = model.config.bounds or (-np.inf, np.inf)
         about["outside_support"] = int(((x < low) | (x > high)).sum())
     return {"scores": scores.to_dict(), **diagnostics(x, z, real, cell.setting), **about}
 
@@ -264,14 +271,16 @@ def _timed(cell: Cell, model: GRCD | Callable, data: Dataset, repeats: int = 5) 
         given = np.where(hidden(cell.mask, *real.shape), np.nan, real)
         return {"time": {"filling": _least(lambda: list(fill(given)), 2) * 1000 / len(given)}}
 
-    def sampled() -> None:
-        model.sample(1000, cell.nfe, cell.seed, *_how(cell))
+    assert isinstance(model, GRCD)
 
-    alone = network_alone(model, 1000, model.spends(cell.nfe, cell.solver))
+    def sampled() -> None:
+        model.sample(1000, cell.budget, cell.seed, *_how(cell))
+
+    alone = network_alone(model, 1000, model.spends(cell.budget, cell.solver))
     return {"time": {"sampling": _least(sampled, repeats), "network": _least(alone, repeats)}}
 
 
-def _least(work, repeats: int) -> float:
+def _least(work: Callable[[], object], repeats: int) -> float:
     """The least of some repetitions. Two calls warm up: what is asked for again is captured on a GPU."""
     seconds = []
     for _ in range(repeats + 2):

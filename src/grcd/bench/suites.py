@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 from ..errors import unknown
 from ..evaluation.fillers import FILLERS
@@ -33,6 +34,7 @@ BUDGETS = (4, 6, 8, 12, 16, 32, 64)
 CONTROLS = ("control-diagonal", "control-full", "control-gmrf", "control-spectral", "control-mixture")
 DRAWS = 5
 PARTS = ("grcd-full", "grcd-spectral", "grcd-gnn")
+Names = Sequence[str] | None  # of settings; None: the suite's own
 FEW = (1, 2)  # budgets below those of the paper
 RHOS = (1.0, 2.0, 3.0, 5.0, 7.0)
 LADDER = ("clock", "clock+reference", "clock+reference+residual", "clock+reference+residual+exponential")
@@ -63,20 +65,20 @@ def beside(settings: Sequence[str]) -> list[Cell]:
     return drawn + [Cell(s, "floor") for s in settings]
 
 
-def _main(settings, seeds) -> list[Cell]:
+def _main(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings, methods = settings or SETTINGS, [name for name in METHODS if name not in (*LADDER, *PARTS, "gad-native")]
     few = [Cell(*place) for place in product(settings, ("grcd",), seeds, FEW)]
     return few + [Cell(*place) for place in product(settings, methods, seeds, BUDGETS)] + beside(settings)
 
 
-def _ladder(settings, seeds) -> list[Cell]:
+def _ladder(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings = settings or ("metr-la",)
     return [Cell(*place) for place in product(settings, LADDER, seeds, BUDGETS)] + beside(settings)
 
 
-def _solvers(settings, seeds) -> list[Cell]:
+def _solvers(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings, budgets = settings or ("metr-la",), (4, 8, 16, 32)
-    choices = [
+    choices: list[dict[str, Any]] = [
         {"solver": "heun-paper", "rho": 1.0},
         *({"solver": name, "grid": "log-snr"} for name in ("dpm++2m", "dpm++3m")),
         *({"solver": name, "rho": 3.0} for name in ("dpm++2m", "dpm++3m", "exponential-paper", "exponential")),
@@ -85,14 +87,14 @@ def _solvers(settings, seeds) -> list[Cell]:
     return [Cell(s, "grcd-rho3", seed, nfe, **how) for s, seed, how, nfe in places] + beside(settings)
 
 
-def _grid(settings, seeds) -> list[Cell]:
+def _grid(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings = settings or ("metr-la",)
     places = product(settings, seeds, RHOS, (4, 6, 8, 12, 16), ("test", "val"))
     found = [Cell(s, "grcd-rho3", seed, nfe, rho=rho, split=split) for s, seed, rho, nfe, split in places]
     return found + beside(settings)
 
 
-def _snr(settings, seeds) -> list[Cell]:
+def _snr(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings = settings or SETTINGS
     found = []
     for s, method, seed in product(settings, ("clock", "clock+reference"), seeds):
@@ -100,11 +102,11 @@ def _snr(settings, seeds) -> list[Cell]:
     return found + beside(settings)
 
 
-def _controls(settings, seeds) -> list[Cell]:
+def _controls(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     return beside(settings or SETTINGS)
 
 
-def _cost(settings, seeds) -> list[Cell]:
+def _cost(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     """Timed with one seed, for time does not depend on it; and all cells whose quality is told beside."""
     settings = settings or ("metr-la",)
     quality = [cell for cell in (*_main(settings, seeds), *_ladder(settings, seeds)) if cell.nfe is not None]
@@ -112,21 +114,21 @@ def _cost(settings, seeds) -> list[Cell]:
     return quality + timed + beside(settings)
 
 
-def _symmetrizer(settings, seeds) -> list[Cell]:
+def _symmetrizer(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings = settings or ("metr-la",)
     places = product(settings, ("grcd-rho1", "conjugate-precond"), seeds, (None, "max"))
     return [Cell(s, name, seed, 16, symmetrize=how) for s, name, seed, how in places] + beside(settings)
 
 
-def _gad_native(settings, seeds) -> list[Cell]:
+def _gad_native(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings = settings or ("metr-la",)
     places = product(settings, (("gad", 1000), ("gad", 3000), ("gad-native", 5000)), seeds)
     return [Cell(s, name, seed, nfe) for s, (name, nfe), seed in places] + beside(settings)
 
 
-def _ablation(settings, seeds) -> list[Cell]:
+def _ablation(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings = settings or ("metr-la",)
-    varied = [
+    varied: list[dict[str, Any]] = [
         *({"method": name} for name in ("grcd", *PARTS, "grcd-rho3")),
         *({"method": "grcd", "solver": name} for name in ("residual-2m", "residual-3m", "dpm++2m", "heun")),
         *({"method": "grcd", "rho": rho} for rho in (3.0, 1.0)),
@@ -139,14 +141,14 @@ def _ablation(settings, seeds) -> list[Cell]:
     return [Cell(s, seed=seed, nfe=nfe, **how) for s, how, seed, nfe in places] + beside(settings)
 
 
-def _distances(settings, seeds) -> list[Cell]:
+def _distances(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings = settings or SETTINGS
-    places = [*product(settings, ("grcd", "grcd-rho3"), seeds, (4, 64))]
-    places += product(settings, ("control-full", "control-mixture"), seeds)
-    return [Cell(*place, distances=True) for place in places]
+    sampled = [Cell(*place, distances=True) for place in product(settings, ("grcd", "grcd-rho3"), seeds, (4, 64))]
+    controls = product(settings, ("control-full", "control-mixture"), seeds)
+    return sampled + [Cell(*place, distances=True) for place in controls]
 
 
-def _impute(settings, seeds) -> list[Cell]:
+def _impute(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     """At two budgets, the default first; the reference (``solver="reference"``) needs none. Timed with one seed."""
     settings = settings or ("metr-la", "molene")
     found = [Cell(s, name, mask=mask) for s, name, mask in product(settings, FILLERS, MASKS)]
@@ -156,7 +158,7 @@ def _impute(settings, seeds) -> list[Cell]:
     return found + [replace(cell, timed=True) for cell in found if not cell.needs_network or cell.seed == min(seeds)]
 
 
-def _quick(settings, seeds) -> list[Cell]:
+def _quick(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings = settings or ("sbm-c16",)
     places = product(settings, ("grcd", "edm"), seeds[:1], (4, 8, 16, 64))
     return [Cell(*place) for place in places] + beside(settings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -56,7 +56,7 @@ def _note(seeds: list[dict]) -> str:
 
 def _gains(cells: Sequence[Cell], results: Path) -> dict[Key, Entry]:
     """What fitting the terminal reference gains: a row for each regime, paired by seed."""
-    table = {}
+    table: dict[Key, Entry] = {}
     seeds = sorted({cell.seed for cell in cells if cell.needs_network})
     for setting in dict.fromkeys(cell.setting for cell in cells):
         for near_zero, values in ratios(setting, seeds, results).items():
@@ -72,7 +72,7 @@ def row_name(suite: str, cell: Cell) -> str:
     if not cell.needs_network:
         return cell.method
     if suite == "solvers":
-        name = {"heun-paper": "heun", "exponential-paper": "exponential"}.get(cell.solver, cell.solver)
+        name = (cell.solver or "").removesuffix("-paper")
         name = "exponential-ours" if cell.solver == "exponential" else name
         return name if name == "heun" else f"{name}-{'uniform' if cell.grid == 'log-snr' else f'rho{cell.rho:g}'}"
     if suite == "grid":
@@ -125,7 +125,7 @@ def render(table: dict[Key, Entry], kind: str) -> str:
 
 
 def _csv(table: dict[Key, Entry]) -> str:
-    lines = [["setting", "method", "nfe", "mean", "sd", "seeds", "paper"]]
+    lines: list[list[object]] = [["setting", "method", "nfe", "mean", "sd", "seeds", "paper"]]
     for (setting, row, nfe), entry in table.items():
         if entry.values:
             numbers = ["" if math.isnan(x) else f"{x:.6f}" for x in (entry.mean, entry.sd)]
@@ -153,7 +153,14 @@ def _markdown(table: dict[Key, Entry]) -> str:
     return joined(parts, "aMMD, mean +- sd over seeds (paper's value, ratio). Bold: best; ~: not separable from it.")
 
 
-def _row(table, setting, row, rows, budgets, show) -> list[str]:
+def _row(
+    table: dict[Key, Entry],
+    setting: str,
+    row: str,
+    rows: Sequence[str],
+    budgets: Sequence[int],
+    show: Callable[[Entry, str, str], str],
+) -> list[str]:
     shown = []
     for nfe in budgets:
         column = {name: table[setting, name, nfe] for name in rows if (setting, name, nfe) in table}
@@ -161,7 +168,7 @@ def _row(table, setting, row, rows, budgets, show) -> list[str]:
         best = min(column, key=lambda name: column[name].mean, default=None)
         entry = table.get((setting, row, nfe), Entry({}))
         mark = "**" if row == best else ""
-        tie = "~" if row != best and row in column and tied(entry, column[best]) else ""
+        tie = "~" if row != best and row in column and best and tied(entry, column[best]) else ""
         shown.append(show(entry, mark, tie))
     return shown
 

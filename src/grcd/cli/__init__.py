@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from contextlib import suppress
+from typing import Any
 
 from .. import interrupts, memory
 from ..errors import InputError, InputWarning, unknown
@@ -32,6 +33,7 @@ def main() -> None:
     """What the `grcd` command does once it has started (see ``__main__``)."""
     from .commands import app  # typer only; torch is imported by the commands that need it
 
+    stream: Any
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError, OSError):  # a stand-in for a stream, or a closed one
             stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show never ends a command
@@ -92,7 +94,7 @@ def _say_warnings() -> None:
     """What the library says of the input, in one line each."""
     usual, told = warnings.showwarning, set()
 
-    def show(message, category, *where, **more):
+    def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, InputWarning):
             if str(message) not in told:
                 print(f"grcd: note: {message}", file=sys.stderr)
@@ -103,9 +105,9 @@ def _say_warnings() -> None:
     warnings.showwarning = show
 
 
-def _usage(error) -> Exception:
+def _usage(error: Any) -> Exception:
     """A usage error of the parser, in our words: what is known, and what is nearest."""
-    command = getattr(getattr(error, "ctx", None), "command", None)
+    command: Any = getattr(getattr(error, "ctx", None), "command", None)
     options = sorted(option for p in getattr(command, "params", []) for option in p.opts if option.startswith("-"))
     if type(error).__name__ == "NoSuchOption" and options:
         return unknown("option", error.option_name, options)

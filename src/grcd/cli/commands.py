@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -68,7 +68,7 @@ def train(
     from ..model import GRCD
     from ..run import METRICS, is_finished
 
-    chosen = parsing.settings(settings or [])
+    chosen: dict[str, Any] = parsing.settings(settings or [])
     if max_updates is not None:
         chosen["max_updates"] = max_updates
     if support is not None:

@@ -8,7 +8,7 @@ import math
 import typing
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,7 +21,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
 
-def _option(kind, help: str, *names: str):
+def _option(kind: Any, help: str, *names: str) -> Any:
     return Annotated[kind, typer.Option(*names, help=help, rich_help_panel="Data")]
 
 
@@ -51,7 +51,7 @@ def on_data(command: Callable) -> Callable:
     """Add the data options to a command, which gets them in one dictionary, ``options``."""
 
     @functools.wraps(command)
-    def wrapper(**given):
+    def wrapper(**given: Any) -> Any:
         options = {key: given.pop(key) for key in DATA}
         return command(**given, options=_parsed(options))
 
@@ -63,7 +63,8 @@ def on_data(command: Callable) -> Callable:
         for name, (kind, default) in DATA.items()
     ]
     own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
-    wrapper.__signature__ = inspect.Signature([*own, *shared])
+    shown: Any = wrapper  # what typer asks
+    shown.__signature__ = inspect.Signature([*own, *shared])
     wrapper.__annotations__ = {p.name: p.annotation for p in (*own, *shared)}
     del wrapper.__wrapped__
     return wrapper

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -83,11 +83,11 @@ def impute(
     draws = ((rows, drawn[:, :, given.order]) for rows, drawn in found)
     shape = (n, len(given.x), len(given.order))
     Filled(given.node_ids, given.times, levels, model.unit).write(out, draws, shape, ensemble)
-    gaps, signals, draws = (
+    gaps, signals, each = (
         parsing.counted(count, what)
         for count, what in ((int((given.x != given.x).sum()), "gap"), (len(given.x), "signal"), (n, "draw"))
     )
-    print(f"{out}: {gaps} in {signals} on {len(given.order)} nodes filled, {draws} each")
+    print(f"{out}: {gaps} in {signals} on {len(given.order)} nodes filled, {each} each")
 
 
 def augment(
@@ -157,7 +157,7 @@ def score(
     readings = (~np.isnan(given.x)).sum(axis=1)
     likelihood, error = model.log_prob(given.x, posterior, seed=seed)
     refuse_not_finite(np.stack([likelihood, error]), "the log-likelihoods" if out is None else out)
-    table = {"signal": range(len(given.x))} if given.times is None else {"time": as_text(given.times)}
+    table: dict[str, Any] = {"signal": range(len(given.x))} if given.times is None else {"time": as_text(given.times)}
     table |= {"log_likelihood": likelihood, "error": error}
     table |= {} if (readings == len(model.graph)).all() else {"readings": readings}
     about, each = list(table), None

@@ -10,10 +10,11 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 import numpy as np
 from numpy.lib import format as npy
+from numpy.typing import ArrayLike
 
 from ..errors import InputError, some
 from .claims import bytes_of, refuse_claim, refuse_no_memory
@@ -70,7 +71,7 @@ def read_npy(path: Path) -> np.ndarray:  # (rows, nodes)
         return _streamed(handle, path.stat().st_size, str(path))
 
 
-def read_whole(handle: BinaryIO, size: int, what: str) -> np.ndarray:
+def read_whole(handle: IO[bytes], size: int, what: str) -> np.ndarray:
     """An array of any shape and type, from a file of so many bytes."""
     shape, _, dtype = _header(handle, what)
     _refuse_short(handle, shape, dtype, size)
@@ -78,7 +79,7 @@ def read_whole(handle: BinaryIO, size: int, what: str) -> np.ndarray:
     return npy.read_array(handle, allow_pickle=False)
 
 
-def _streamed(handle: BinaryIO, size: int, what: str) -> np.ndarray:
+def _streamed(handle: IO[bytes], size: int, what: str) -> np.ndarray:
     shape, fortran, dtype = _header(handle, what)
     if dtype.kind not in "fiu":
         raise InputError(f"{what} of type {dtype}", "numbers", "save it as an array of numbers")
@@ -92,9 +93,10 @@ def _streamed(handle: BinaryIO, size: int, what: str) -> np.ndarray:
     return _streamed_rows(handle, shape, dtype, held)
 
 
-def _streamed_rows(handle: BinaryIO, shape: tuple[int, int], dtype: np.dtype, held: type) -> np.ndarray:
+def _streamed_rows(handle: IO[bytes], shape: tuple[int, int], dtype: np.dtype, held: type) -> np.ndarray:
     rows, width = shape
-    values, step = np.empty(shape, dtype=held), max(1, BLOCK // width)
+    values: np.ndarray = np.empty(shape, dtype=held)
+    step = max(1, BLOCK // width)
     for start in range(0, rows, step):
         count = min(step, rows - start)
         data = handle.read(count * width * dtype.itemsize)
@@ -104,12 +106,12 @@ def _streamed_rows(handle: BinaryIO, shape: tuple[int, int], dtype: np.dtype, he
     return values
 
 
-def _refuse_short(handle: BinaryIO, shape: tuple[int, ...], dtype: np.dtype, size: int) -> None:
+def _refuse_short(handle: IO[bytes], shape: tuple[int, ...], dtype: np.dtype, size: int) -> None:
     if handle.tell() + bytes_of(shape, dtype) > size:
         raise ValueError("it ends too early")
 
 
-def _header(handle: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+def _header(handle: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
     version = npy.read_magic(handle)
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     if version not in readers:
@@ -132,7 +134,7 @@ def names_of(ids: np.ndarray, where: str, what: str = "node names") -> tuple[str
     )
 
 
-def unit_of(unit: object, where: str) -> str:
+def unit_of(unit: ArrayLike, where: str) -> str:
     """A unit from text, bytes, or an array of one of them."""
     names = names_of(np.ravel(unit), where, "the unit")
     if len(names) != 1:

@@ -52,7 +52,7 @@ class Pin:
 
 def sha256(array: np.ndarray, decimals: int | None = None) -> str:
     rounded = array if decimals is None else np.round(array, decimals) + 0.0  # no negative zeros
-    return hashlib.sha256(np.ascontiguousarray(rounded).view(np.uint8)).hexdigest()
+    return hashlib.sha256(np.ascontiguousarray(rounded).view(np.uint8).data).hexdigest()
 
 
 PINS = {

@@ -52,7 +52,7 @@ def refuse_hdf5(file: h5py.File) -> None:
     """A whole file: no link and no dataset leads out of it, and all that it claims together is there."""
     import h5py
 
-    links, path = {}, Path(file.filename)
+    links, path = dict[str, object](), Path(file.filename)
     file.visititems_links(links.__setitem__)  # nothing is raised, or opened, on the way: h5py would lose the error
     for name, link in links.items():
         if isinstance(link, h5py.ExternalLink):

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -136,7 +137,7 @@ def read_columns(
     return Columns(path, names, frame)
 
 
-def _version(package) -> tuple[int, ...]:
+def _version(package: ModuleType) -> tuple[int, ...]:
     return tuple(int(part) for part in package.__version__.split(".")[:2])
 
 

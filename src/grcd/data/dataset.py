@@ -29,7 +29,7 @@ class Dataset:
     notes: tuple[str, ...] = ()  # what was done on reading that the user should know
     facts: dict = field(default_factory=dict)  # where it came from and how it was made; written into every run
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for split in SPLIT_NAMES:
             checked = check_signals(self.split(split), self.graph, f"{split} signals of {self.name}", gaps=True)
             object.__setattr__(self, split, checked)
@@ -68,5 +68,5 @@ def fingerprint(*arrays: np.ndarray) -> str:
         for rows in blocks(*array.shape):
             part = np.array(array[rows], dtype="<f8", order="C")
             part[np.isnan(part)] = np.nan  # NaN has many bit patterns and one meaning
-            digest.update(part)
+            digest.update(part.data)
     return digest.hexdigest()

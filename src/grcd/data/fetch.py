@@ -63,8 +63,8 @@ class _Failed(Exception):
 class _Lines:
     """The connections under way."""
 
-    def __init__(self):
-        self.stopped, self.lock, self.open = threading.Event(), threading.Lock(), set()
+    def __init__(self) -> None:
+        self.stopped, self.lock, self.open = threading.Event(), threading.Lock(), set[HTTPResponse]()
 
     def download(self, target: Path, url: str) -> None:
         part = target.with_name(target.name + ".part")

@@ -19,6 +19,7 @@ import zipfile
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +29,9 @@ from ..files import make_folder, scratch, whole
 from .signals import need_xarray
 from .times import as_text
 from .writing import refuse_not_finite, warn_of_formulas
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Fillings = Iterable[tuple[np.ndarray, np.ndarray]]  # rows, and their draws (n, rows, nodes)
 
@@ -64,7 +68,9 @@ class Filled:
             note = f"{n} draws do not reach as far as the quantiles asked for: take {enough} or more"
             warnings.warn(note, InputWarning, stacklevel=4)
 
-    def _summarised(self, path: Path, fillings: Fillings, shape: tuple, kept) -> tuple[np.ndarray, np.ndarray]:
+    def _summarised(
+        self, path: Path, fillings: Fillings, shape: tuple, kept: np.memmap | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         median, quantiles = np.empty(shape[1:]), np.empty((len(self.levels), *shape[1:]))
         for rows, drawn in fillings:
             refuse_not_finite(drawn, path)
@@ -75,7 +81,7 @@ class Filled:
                 kept[:, rows] = drawn
         return median, quantiles
 
-    def frame(self, median: np.ndarray, quantiles: np.ndarray):
+    def frame(self, median: np.ndarray, quantiles: np.ndarray) -> DataFrame:
         import pandas
 
         columns = {} if self.times is None else {"time": self.times}
@@ -84,14 +90,14 @@ class Filled:
             columns |= {f"{name} {100 * level:g}%": quantiles[k, :, i] for k, level in enumerate(self.levels)}
         return pandas.DataFrame(columns)
 
-    def csv(self, path: Path, median, quantiles, kept) -> None:
+    def csv(self, path: Path, median: np.ndarray, quantiles: np.ndarray, kept: np.memmap | None) -> None:
         frame = self.frame(median, quantiles)
         if self.times is not None:
             frame["time"] = as_text(self.times)
         with whole(path) as temporary:
             frame.to_csv(temporary, index=False)
 
-    def parquet(self, path: Path, median, quantiles, kept) -> None:
+    def parquet(self, path: Path, median: np.ndarray, quantiles: np.ndarray, kept: np.memmap | None) -> None:
         if kept is None:
             with whole(path) as temporary:
                 self.frame(median, quantiles).to_parquet(temporary)
@@ -100,7 +106,7 @@ class Filled:
         import pyarrow.parquet
 
         with whole(path) as temporary:
-            writer = None
+            writer: Any = None
             for number, draw in enumerate(kept):  # a draw at a time: all of them may not fit
                 frame = Filled(self.node_ids, self.times, ()).frame(draw, quantiles[:0])
                 frame.insert(0, "draw", number)
@@ -109,8 +115,8 @@ class Filled:
                 writer.write_table(part)
             writer.close()
 
-    def npz(self, path: Path, median, quantiles, kept) -> None:
-        arrays = {"signals": median}
+    def npz(self, path: Path, median: np.ndarray, quantiles: np.ndarray, kept: np.memmap | None) -> None:
+        arrays: dict[str, Any] = {"signals": median}
         arrays |= {"quantiles": quantiles, "levels": np.array(self.levels)} if self.levels else {}
         arrays |= {"node_ids": np.array(self.node_ids)} | ({} if self.times is None else {"times": self.times})
         arrays |= {"unit": np.array(self.unit)} if self.unit else {}
@@ -118,18 +124,19 @@ class Filled:
             with temporary.open("wb") as file:
                 np.savez_compressed(file, **arrays)
             if kept is not None:
+                assert kept.filename is not None
                 kept.flush()
                 with zipfile.ZipFile(temporary, "a", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
                     archive.write(kept.filename, "ensemble.npy")
 
-    def netcdf(self, path: Path, median, quantiles, kept) -> None:
+    def netcdf(self, path: Path, median: np.ndarray, quantiles: np.ndarray, kept: np.memmap | None) -> None:
         xarray = need_xarray()
         row = "sample" if self.times is None else "time"
         # A dimension without limit comes first, and its records are what the file ends with: one now, the others after.
-        arrays = {} if kept is None else {"ensemble": (("draw", row, "node"), kept[:1])}
+        arrays: dict[str, Any] = {} if kept is None else {"ensemble": (("draw", row, "node"), kept[:1])}
         arrays |= {"signals": ((row, "node"), median)}
         arrays |= {"quantiles": (("level", row, "node"), quantiles)} if self.levels else {}
-        coords = {"node": self.node_ids} | ({"level": list(self.levels)} if self.levels else {})
+        coords: dict[str, Any] = {"node": self.node_ids} | ({"level": list(self.levels)} if self.levels else {})
         coords |= {} if self.times is None else {row: self.times}
         found = xarray.Dataset(arrays, coords)
         for name in arrays:

@@ -133,7 +133,7 @@ def _means(values: np.ndarray, train: Rows) -> np.ndarray:
 
 
 def _refuse_unseen(mask: np.ndarray, train: Rows, node_ids: Sequence[str]) -> None:
-    never = [node_ids[place] for place in np.flatnonzero(mask[train].all(axis=0))]
+    never = [node_ids[int(place)] for place in np.flatnonzero(mask[train].all(axis=0))]
     if never:
         raise InputError(
             f"{len(never)} nodes without a reading among the training rows: {some(never)}",

@@ -49,10 +49,11 @@ def read_given(
 
 def _with_gaps(table: Table, graph: Graph, where: str) -> Table:
     """An empty column for each node that has none, if some have one."""
-    gone = [name for name in graph.node_ids if name not in (table.node_ids or graph.node_ids)]
+    named = table.node_ids or graph.node_ids
+    gone = [name for name in graph.node_ids if name not in named]
     if not gone or len(gone) == len(graph):
         return table
     empty = np.full((len(table.values), len(gone)), np.nan)
     note = f"{where} has no column for {some(gone)}: all of their readings are gaps"
-    values, names = np.hstack([table.values, empty]), [*table.node_ids, *gone]
+    values, names = np.hstack([table.values, empty]), (*named, *gone)
     return replace(table, values=values, node_ids=names, notes=(*table.notes, note))

@@ -44,10 +44,12 @@ A list in which no pair occurs both ways is undirected; any other asymmetry need
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -111,7 +113,7 @@ def read_graph(
 
 
 def _adjacency(
-    W, ids: Iterable[str] | None = None, coords: np.ndarray | None = None, origin: str = "adjacency"
+    W: Any, ids: Sequence[str] | None = None, coords: np.ndarray | None = None, origin: str = "adjacency"
 ) -> tuple[str, Build]:
     return "an adjacency", partial(Graph.from_adjacency, W, ids, coords=coords, origin=origin)
 
@@ -131,7 +133,7 @@ def _csv(path: Path) -> tuple[str, Build]:
 
 def _located(columns: Columns, roles: dict[str, str], node: str) -> tuple[str, Build]:
     place = _place(roles)
-    coords, ids = columns.numbers([roles[axis] for axis in place]), columns.text(node)
+    coords, ids = columns.numbers([roles[axis] for axis in place or ()]), columns.text(node).tolist()
     metric = "great-circle" if place == ("longitude", "latitude") else "euclidean"
     return "positions", partial(Graph.from_coordinates, coords, ids, metric=metric)
 
@@ -161,7 +163,7 @@ def _measured(cells: list[str]) -> bool:
 
 def _beside(roles: dict[str, str], names: list[str]) -> list[str]:
     """Columns that are no coordinates of these positions."""
-    return [name for name in names if name not in [roles[axis] for axis in _place(roles)]]
+    return [name for name in names if name not in [roles[axis] for axis in _place(roles) or ()]]
 
 
 def _roles(names: list[str]) -> dict[str, str]:
@@ -285,7 +287,7 @@ def _graphml(path: Path) -> tuple[str, Build]:
     return _network(path, partial(_read_graphml, path))
 
 
-def _read_graphml(path: Path, networkx):
+def _read_graphml(path: Path, networkx: ModuleType) -> Any:
     """networkx would take the first of several graphs, drop nested ones, and make up nodes that only edges name."""
     from xml.etree import ElementTree
 
@@ -332,7 +334,7 @@ def _network(path: Path, read: Callable) -> tuple[str, Build]:
     return _adjacency(EdgeList.of(edges, names).matrix, names, _positions(network), origin)
 
 
-def _labels(network, path: Path) -> dict:
+def _labels(network: Any, path: Path) -> dict:
     """What each node is called: its label, or its id where no node has one."""
     bare = [node for node, data in network.nodes(data=True) if "label" not in data]
     if 0 < len(bare) < len(network):
@@ -344,7 +346,7 @@ def _labels(network, path: Path) -> dict:
     return {node: str(node if bare else data["label"]) for node, data in network.nodes(data=True)}
 
 
-def _weighted(network, ids: dict, path: Path) -> tuple[list[tuple], str]:
+def _weighted(network: Any, ids: dict, path: Path) -> tuple[list[tuple], str]:
     """Edges with their weights, and what to say of them."""
     default = network.graph.get("edge_default", {}).get("weight")  # of a GraphML key
     edges = [(ids[u], ids[v], data.get("weight", default)) for u, v, data in network.edges(data=True)]
@@ -368,7 +370,7 @@ def _weighted(network, ids: dict, path: Path) -> tuple[list[tuple], str]:
     return [(u, v, 1) for u, v, _ in edges], "adjacency, unit weights"
 
 
-def _positions(network) -> np.ndarray | None:  # (nodes, 2)
+def _positions(network: Any) -> np.ndarray | None:  # (nodes, 2)
     """Coordinates for drawing, if every node has them."""
     every = [{str(key).casefold(): value for key, value in data.items()} for _, data in network.nodes(data=True)]
     for axes in (("longitude", "latitude"), ("x", "y")):

@@ -14,7 +14,7 @@ which is in UTC where the frame had a zone.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -139,7 +139,7 @@ def _times(node: h5py.Dataset, path: Path) -> np.ndarray | None:
     return times.parsed(node[()].astype(np.int64).view(f"datetime64[{unit}]"), str(path))
 
 
-def _attribute(node: object, name: str) -> str:
+def _attribute(node: Any, name: str) -> str:
     """A text attribute; empty if it is not there."""
     value = node.attrs.get(name, b"")
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import InputError, InputWarning, some, unknown
 from ..graph import Graph
@@ -22,10 +24,11 @@ from ..normalizer import check_signals
 from . import gaps, outliers, recipes, splits
 from . import times as clock
 from .arrays import Archive, names_of
-from .dataset import SPLIT_NAMES, Dataset
+from .dataset import Dataset
 from .graphs import read_graph
 from .matching import fitted, matched
 from .signals import Table, existing, read_signals
+from .splits import NAMES as SPLIT_NAMES
 from .writing import read_made
 
 GRAPH_OPTIONS = ("symmetrize", "k", "bandwidth", "metric", "threshold")
@@ -53,7 +56,7 @@ class Options:
     unit: str | None = None
     data_dir: str | Path | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """One number is a list of one; and what cannot be is refused before anything is read."""
         markers, cap = (None if x is None else np.atleast_1d(x).tolist() for x in (self.missing, self.cap))
         object.__setattr__(self, "missing", markers and tuple(m for m in markers if not np.isnan(m)))
@@ -66,11 +69,14 @@ class Options:
             raise InputError(f"cap = {cap}", "one number from 2 up, or three", "give e.g. --cap 20000,3000,5000")
         if _label(self) and (self.val or self.test):
             raise InputError("a split column and files of their own", "one of them", "leave out --val and --test")
-        if self.graph is not None and not isinstance(self.graph, str | Path | Graph):
+        graph: object = self.graph
+        if graph is not None and not isinstance(graph, str | Path | Graph):
             object.__setattr__(self, "graph", Graph.from_adjacency(self.graph, symmetrize=self.symmetrize))
 
 
-def load_dataset(source, graph: str | Path | Graph | None = None, **options) -> Dataset:
+def load_dataset(
+    source: str | Path | ArrayLike, graph: str | Path | Graph | ArrayLike | None = None, **options: Any
+) -> Dataset:
     """A dataset by name, as exported, or signals (a file, an array, a data frame) with a graph (a file, a ``Graph``).
 
     ``options`` say how they are read, see docs/data.md: symmetrize, k, bandwidth, metric, threshold, drop, common,
@@ -78,7 +84,8 @@ def load_dataset(source, graph: str | Path | Graph | None = None, **options) -> 
     """
     found = opened(source, graph, **options)
     if found.graph is None:
-        raise InputError(f"signals in {source} without a graph", "a graph for them", "name its file with --graph")
+        what = f"signals in {source}" if isinstance(source, str | Path) else "signals"
+        raise InputError(f"{what} without a graph", "a graph for them", "name its file with --graph")
     data = found.dataset
     if not isinstance(source, str) or source not in recipes.NAMES:  # what is said of those is in their recipe
         for note in data.notes:
@@ -101,18 +108,21 @@ class Opened:
     def dataset(self) -> Dataset:
         if self.ready is not None:
             return self.ready
+        assert self.graph is not None  # or it was refused
         return _assembled(self.name, self.table, self.graph, self.given, self.where)
 
 
-def opened(source, graph: str | Path | Graph | None = None, **options) -> Opened:
+def opened(
+    source: str | Path | ArrayLike, graph: str | Path | Graph | ArrayLike | None = None, **options: Any
+) -> Opened:
     """Find and read what ``load_dataset`` names, up to the point where the two sides have to fit together."""
     known = list(Options.__dataclass_fields__)
     for key in options:
         if key not in known:
             raise unknown("option", key, known)
-    given = Options(graph=graph, **options)
+    given = Options(**{"graph": graph, **options})
     if not isinstance(source, str | Path):
-        return Opened("signals", _table(source), given.graph and _graph(Path(), given), given, "signals")
+        return Opened("signals", _table(source), _graph(Path(), given) if given.graph else None, given, "signals")
     name = str(source)
     if name in recipes.BUILT_IN:
         return _built_in(name, given)
@@ -128,7 +138,7 @@ def opened(source, graph: str | Path | Graph | None = None, **options) -> Opened
     return Opened(path.stem, read_signals(path, _label(given), nodes), network, given, name)
 
 
-def _table(signals) -> Table:
+def _table(signals: Any) -> Table:
     """An array (samples, nodes), or a data frame with nodes as columns and, if it has them, times as index."""
     try:
         values = np.array(signals, dtype=np.float64)
@@ -142,10 +152,10 @@ def _table(signals) -> Table:
         )
     columns, index = getattr(signals, "columns", None), getattr(signals, "index", None)
     dated = getattr(getattr(index, "dtype", None), "kind", "") == "M"
-    times = clock.parsed(index, "the index") if dated else None
+    times = clock.parsed(np.asarray(index), "the index") if dated else None
     order = None if times is None else clock.in_order(times, "the index")[0]
     table = Table(values, None if columns is None else tuple(str(name) for name in columns), times)
-    return table if order is None else replace(table, values=values[order], times=times[order])
+    return table if times is None or order is None else replace(table, values=values[order], times=times[order])
 
 
 def _built_in(name: str, given: Options) -> Opened:
@@ -198,12 +208,12 @@ def _exported(path: Path, given: Options) -> Opened:
     """What `grcd data export` wrote: already split, filled and capped."""
     _refuse_changed(given, str(path), {*GRAPH_OPTIONS, "graph", "common", "unit", "data_dir"})
     arrays = Archive(path)
-    network, ids, made = _graph(path, given), arrays.first("node_ids"), read_made(arrays)
+    network, named, made = _graph(path, given), arrays.first("node_ids"), read_made(arrays)
     if network is None:
         raise InputError(f"{path}, which holds no adjacency", "a graph", "name its file with --graph")
     if given.graph is None:
         network = replace(network, **made.pop("graph", {}))
-    ids, unit = None if ids is None else names_of(ids, str(path)), given.unit or made.get("unit", "")
+    ids, unit = None if named is None else names_of(named, str(path)), given.unit or made.get("unit", "")
     values, masks, times = {}, {}, {}
     for split in SPLIT_NAMES:
         where = f"{split} in {path}"
@@ -212,7 +222,8 @@ def _exported(path: Path, given: Options) -> Opened:
             masks[split] = matched(arrays[f"{split}_filled"], ids, network, where, given.common)[0]
         if f"{split}_times" in arrays:
             times[split] = arrays[f"{split}_times"]
-    data = Dataset(path.stem, graph, **values, unit=unit, times=times, filled=masks, notes=notes, facts=made)
+    train, val, test = (values[split] for split in SPLIT_NAMES)
+    data = Dataset(path.stem, graph, train, val, test, unit=unit, times=times, filled=masks, notes=notes, facts=made)
     return _ready(data, given, str(path))
 
 
@@ -231,13 +242,13 @@ def _assembled(name: str, table: Table, network: Graph, given: Options, where: s
     policy, markers, unit = given.fill or "none", given.missing or (), given.unit or table.unit
     gaps.mark(table.values, markers)
     absent = gaps.missing(table.values)
-    notes = [*table.notes, *_markers(table.values, markers), *_said(absent, len(table.values), graph, policy)]
-    notes += outliers.notes(table.values, graph.node_ids, table.times)
+    said = [*table.notes, *_markers(table.values, markers), *_said(absent, len(table.values), graph, policy)]
+    said += outliers.notes(table.values, graph.node_ids, table.times)
     together = [part for split, part in rows.items() if split not in apart]
     own = [rows[split] for split in apart]
     filled = gaps.fill(table.values, policy, together, graph.node_ids, table.times, own)
     rows, dropped = _kept(table.values, rows, given.cap or (), policy)
-    notes += [f"{dropped} rows have no reading at all: left out"] * bool(dropped)
+    said += [f"{dropped} rows have no reading at all: left out"] * bool(dropped)
     facts = {
         "source": where,
         "unit": unit,
@@ -249,14 +260,17 @@ def _assembled(name: str, table: Table, network: Graph, given: Options, where: s
         "files": {split: str(getattr(given, split)) for split in apart},
         "cap": list(given.cap or ()),
     }
+    train, val, test = (table.values[rows[split]] for split in SPLIT_NAMES)
     return Dataset(
         name,
         graph,
-        **{split: table.values[part] for split, part in rows.items()},
+        train,
+        val,
+        test,
         unit=unit,
         times={} if table.times is None else {split: table.times[part] for split, part in rows.items()},
         filled={} if filled is None else {split: filled[part] for split, part in rows.items()},
-        notes=tuple(notes),
+        notes=tuple(said),
         facts=facts,
     )
 
@@ -280,12 +294,13 @@ def _with_own_files(table: Table, graph: Graph, given: Options, where: str) -> t
     """Which rows make which split, and which splits have a file of their own: those are appended to the table."""
     own = {split: getattr(given, split) for split in ("val", "test") if getattr(given, split) is not None}
     names, count = [split for split in SPLIT_NAMES if split not in own], len(table.values)
+    rows: dict[str, np.ndarray | slice] = {}
     if table.labels is not None:
-        rows = splits.labelled(table.labels, where)
+        rows |= splits.labelled(table.labels, where)
     elif given.split_by == "random":
-        rows = splits.drawn(count, given.split_seed, names)
+        rows |= splits.drawn(count, given.split_seed, names)
     else:
-        rows = splits.cut(count, names)
+        rows |= splits.cut(count, names)
     for split, file in own.items():
         more = read_signals(file, nodes=graph.node_ids)
         if given.drop and more.node_ids:
@@ -311,7 +326,7 @@ def _appended(table: Table, more: Table, graph: Graph, given: Options, where: st
     return replace(
         table,
         values=np.concatenate([table.values, values]),
-        times=times and np.concatenate(times),
+        times=None if times is None else np.concatenate(times),
         notes=(*table.notes, *more.notes, *notes),
     )
 

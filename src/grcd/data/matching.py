@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from ..graph import Graph
 from ..normalizer import blocks
 
 Match = tuple[np.ndarray, Graph, tuple[str, ...]]
+Fitted = tuple[np.ndarray, tuple[str, ...]]
 
 
 def matched(values: np.ndarray, ids: Sequence[str] | None, graph: Graph, where: str, common: bool = False) -> Match:
@@ -28,7 +29,7 @@ def matched(values: np.ndarray, ids: Sequence[str] | None, graph: Graph, where: 
     return values, replace(graph, node_ids=tuple(ids), named=True), notes
 
 
-def fitted(values: np.ndarray, ids: Sequence[str] | None, graph: Graph, where: str, common: bool = False):
+def fitted(values: np.ndarray, ids: Sequence[str] | None, graph: Graph, where: str, common: bool = False) -> Fitted:
     """Columns in the order of a graph that is settled: every node has to be there; ``common`` drops other columns."""
     if ids is not None and common and set(graph.node_ids) <= set(ids):
         return _by_name(values, ids, graph, where, True)[::2]
@@ -60,7 +61,7 @@ def _by_name(values: np.ndarray, ids: Sequence[str] | None, graph: Graph, where:
     return values[:, [place[name] for name in graph.node_ids]], graph, (note,)
 
 
-def _reduced(graph: Graph, kept, dropped: int) -> Graph:
+def _reduced(graph: Graph, kept: Container[str], dropped: int) -> Graph:
     if not dropped:
         return graph
     graph = graph.permuted([i for i, name in enumerate(graph.node_ids) if name in kept])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def read_matlab(path: Path) -> dict:
         ) from None
 
 
-def _node(file, node, depth: int = 0) -> object:
+def _node(file: Any, node: Any, depth: int = 0) -> object:
     """A v7.3 file is HDF5: structs are groups, cells hold references, text is numbers marked as such."""
     import h5py
 
@@ -48,7 +49,7 @@ def _node(file, node, depth: int = 0) -> object:
     return value
 
 
-def _referred(file, node, depth: int) -> object:
+def _referred(file: Any, node: Any, depth: int) -> object:
     """What no group may have a link to, and nobody has looked at yet."""
     import h5py
 

@@ -6,6 +6,7 @@ Times are known as in a CSV file: by the column's name, or as an index that hold
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def read_parquet(path: Path, label: str | None) -> Table:
         pyarrow.default_memory_pool().release_unused()  # it would keep its buffers for another file
 
 
-def _arrow_table(file, path: Path, label: str | None) -> Table:
+def _arrow_table(file: Any, path: Path, label: str | None) -> Table:
     schema = file.schema_arrow
     names = schema.names
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -44,18 +45,18 @@ def _arrow_table(file, path: Path, label: str | None) -> Table:
     refuse_no_label(label, names, path)
     indices = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
     roles = roles_of([name for name in names if role_of(name) or name not in indices], label, path)
-    labels = np.array(_arrow_names(file, label, path)) if label in names else None
+    labels = np.array(_arrow_names(file, label, path)) if label is not None and label in names else None
     if roles is not None:
         stamps = times.parsed(_arrow_column(file, roles["time"]), str(path))
-        nodes = _arrow_names(file, roles["node"], path)
-        return pivoted(stamps, nodes, _arrow_numbers(file, [roles["value"]], path)[:, 0], path, labels)
+        named, values = _arrow_names(file, roles["node"], path), _arrow_numbers(file, [roles["value"]], path)[:, 0]
+        return pivoted(stamps, named, values, path, labels)
     clock, stamps, notes = _arrow_clock(file, [name for name in names if name != label], indices, path)
     nodes = [name for name in names if name not in {clock, label, *indices}]
     notes += tuple(f"the index {name!r} of {path.name} is no time: left out" for name in indices if name != clock)
     return Table(_arrow_numbers(file, nodes, path), tuple(nodes), stamps, labels, notes=notes)
 
 
-def _arrow_clock(file, names: list[str], indices: list[str], path: Path) -> tuple:
+def _arrow_clock(file: Any, names: list[str], indices: list[str], path: Path) -> tuple:
     """As in a CSV file: by its name, or an index of times, or a first column of times. Its name, times, what to say."""
     dated = [name for name in names if name in indices and _is_dated(file.schema_arrow.field(name).type)]
     clock = [name for name in names if times.is_time(name) or name in dated]
@@ -75,23 +76,23 @@ def _arrow_clock(file, names: list[str], indices: list[str], path: Path) -> tupl
     return None, None, ()
 
 
-def _is_dated(kind) -> bool:
+def _is_dated(kind: Any) -> bool:
     import pyarrow.types as kinds
 
     return kinds.is_timestamp(kind) or kinds.is_date(kind)
 
 
-def _is_number(kind) -> bool:
+def _is_number(kind: Any) -> bool:
     import pyarrow.types as kinds
 
     return kinds.is_floating(kind) or kinds.is_integer(kind)
 
 
-def _arrow_column(file, name: str) -> np.ndarray:
+def _arrow_column(file: Any, name: str) -> np.ndarray:
     return file.read(columns=[name]).column(name).to_numpy()
 
 
-def _arrow_names(file, name: str, path: Path) -> tuple[str, ...]:
+def _arrow_names(file: Any, name: str, path: Path) -> tuple[str, ...]:
     column = file.read(columns=[name]).column(name)
     if column.null_count:
         row = column.is_null().index(True).as_py()
@@ -106,7 +107,7 @@ def _arrow_names(file, name: str, path: Path) -> tuple[str, ...]:
     return names_of(cells, str(path), f"{name!r}")
 
 
-def _arrow_numbers(file, names: list[str], path: Path) -> np.ndarray:  # (rows, columns), streamed
+def _arrow_numbers(file: Any, names: list[str], path: Path) -> np.ndarray:  # (rows, columns), streamed
     import pyarrow.types as kinds
 
     fields = [file.schema_arrow.field(name) for name in names]

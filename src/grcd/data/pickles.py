@@ -17,8 +17,10 @@ from __future__ import annotations
 import io
 import math
 import pickle
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
@@ -124,7 +126,9 @@ class _Array:
         _, shape, dtype, fortran, data = state
         self.fill(data, dtype, shape, "F" if fortran else "C")
 
-    def fill(self, data: bytes | str, dtype: _Dtype, shape: tuple[int, ...], order: str, *_: None) -> _Array:
+    def fill(
+        self, data: bytes | bytearray | str, dtype: _Dtype, shape: tuple[int, ...], order: Literal["C", "F"], *_: None
+    ) -> _Array:
         if not isinstance(dtype, _Dtype):
             raise _Refused("an array of no known type")
         raw = data.encode("latin1") if isinstance(data, str) else bytes(data) if type(data) is bytearray else data
@@ -146,11 +150,15 @@ class _Name:
 
     __slots__ = ("call",)
 
-    def __init__(self, call):
+    def __init__(self, call: Callable[..., object]):
         self.call = call
 
 
-CALLS = {("numpy", "dtype"): _Dtype, ("numpy", "ndarray"): _Array, ("_codecs", "encode"): _encode}
+CALLS: dict[tuple[str, str], Callable[..., object]] = {
+    ("numpy", "dtype"): _Dtype,
+    ("numpy", "ndarray"): _Array,
+    ("_codecs", "encode"): _encode,
+}
 for _core in ("numpy.core", "numpy._core"):
     CALLS[_core + ".multiarray", "_reconstruct"] = _Array
     CALLS[_core + ".numeric", "_frombuffer"] = lambda *arguments: _Array().fill(*arguments)
@@ -161,6 +169,13 @@ for _core in ("numpy.core", "numpy._core"):
 
 class _Machine(pickle._Unpickler):
     """The standard library's machine in Python, whose table of instructions can be cut down: the C one's cannot."""
+
+    # What it has and does not tell: the stack, what puts something there, and what takes a marked part of it away.
+    stack: list[Any]
+    append: Callable[[object], None]
+    pop_mark: Callable[[], list[Any]]
+    read: Callable[[int], bytes]
+    readline: Callable[[], bytes]
 
     def __init__(self, data: bytes):
         super().__init__(io.BytesIO(data), encoding="latin1")
@@ -243,7 +258,9 @@ _OWN = {
 def _table() -> dict:
     """All 256 instructions: the standard library's for data, our own for calls, a refusal for everything else."""
     names = {ord(code): name for name, code in vars(pickle).items() if isinstance(code, bytes) and len(code) == 1}
-    table = {code: partial(_Machine.refuse, instruction=names.get(code, hex(code))) for code in range(256)}
+    table: dict[int, Callable] = {
+        code: partial(_Machine.refuse, instruction=names.get(code, hex(code))) for code in range(256)
+    }
     for code, name in names.items():
         if name in _KEPT.split():
             table[code] = pickle._Unpickler.dispatch[code]
@@ -264,16 +281,18 @@ def _plain(value: object, seen: dict[int, object]) -> object:
     if type(value) in PLAIN:
         return value
     if type(value) is list:
-        seen[id(value)] = out = []
-        out.extend(_plain(entry, seen) for entry in value)
+        entries: list[object] = []
+        seen[id(value)] = entries  # before what is in it, which may be itself
+        entries.extend(_plain(entry, seen) for entry in value)
     elif type(value) is tuple:
-        seen[id(value)] = out = tuple(_plain(entry, seen) for entry in value)
+        seen[id(value)] = tuple(_plain(entry, seen) for entry in value)
     elif type(value) is dict:
-        seen[id(value)] = out = {}
-        out.update((_plain(key, seen), _plain(entry, seen)) for key, entry in value.items())
+        items: dict[object, object] = {}
+        seen[id(value)] = items
+        items.update((_plain(key, seen), _plain(entry, seen)) for key, entry in value.items())
     else:
         raise _Refused(f"{_kind(value)} as a value")
-    return out
+    return seen[id(value)]
 
 
 def _kind(value: object) -> str:

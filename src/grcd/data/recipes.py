@@ -50,8 +50,8 @@ def _metr_la(folder: Path, symmetrize: str | None) -> tuple[Table, Graph]:
 
 def _molene(folder: Path, symmetrize: str | None) -> tuple[Table, Graph]:
     arrays = Archive(folder / MOLENE_FILES[0])
-    values, ids = arrays["signals"], arrays.first("station_names")
-    ids = [str(place) for place in range(values.shape[1])] if ids is None else [str(name) for name in ids]
+    values, names = arrays["signals"], arrays.first("station_names")
+    ids = [str(name) for name in (range(values.shape[1]) if names is None else names)]
     times = arrays.first("timestamps")
     graph = Graph.from_coordinates(arrays["coords"], ids, k=5)
     return Table(values, tuple(ids), None if times is None else times.astype("datetime64[ns]"), unit="degrees C"), graph

@@ -33,7 +33,7 @@ def sbm_graph(seed: int = GRAPH_SEED) -> Graph:
     return Graph.from_adjacency(upper + upper.T, origin=f"stochastic block model, seed {seed}")
 
 
-def sbm_signals(graph: Graph, c: float, seed: int, split: str) -> np.ndarray:  # (samples, nodes)
+def sbm_signals(graph: Graph, c: int, seed: int, split: str) -> np.ndarray:  # (samples, nodes)
     """Independent signals of one split."""
     spectrum = Spectrum.of(graph.combinatorial.toarray())
     deviation = np.sqrt(0.2 + 0.8 / (1 + c * spectrum.scaled(DELTA)))
@@ -46,5 +46,5 @@ def sbm_signals(graph: Graph, c: float, seed: int, split: str) -> np.ndarray:  #
 
 def load(c: int, seed: int = GRAPH_SEED) -> Dataset:
     graph = sbm_graph(seed)
-    signals = {split: sbm_signals(graph, c, seed, split) for split in SPLITS}
-    return Dataset(f"sbm-c{c}", graph, **signals)
+    train, val, test = (sbm_signals(graph, c, seed, split) for split in SPLITS)
+    return Dataset(f"sbm-c{c}", graph, train, val, test)

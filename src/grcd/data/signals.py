@@ -32,9 +32,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -178,7 +180,7 @@ def _wide_csv(columns: Columns, label: str | None, labels: np.ndarray | None) ->
     clock = [name for name in names if times.is_time(name) and name != label]
     if len(clock) > 1:
         raise InputError(f"several time columns in {path}: {some(clock)}", "one", "rename or remove the others")
-    stamps, notes = None, ()
+    stamps, notes = None, tuple[str, ...]()
     if clock:
         stamps = times.parsed(columns.text(clock[0]), str(path))
         if is_unnamed(names[0]):
@@ -207,7 +209,7 @@ def _first_column(columns: Columns) -> tuple[list[str], np.ndarray | None, tuple
     return [name], stamps, (f"column {name!r} of {columns.path.name} is taken as the time",)
 
 
-def _numbers_rows(cells) -> bool:
+def _numbers_rows(cells: np.ndarray) -> bool:
     """From 0 up; again and again where several tables were put together."""
     import pandas
 
@@ -215,7 +217,13 @@ def _numbers_rows(cells) -> bool:
     return bool(numbers[0] == 0 and ((np.diff(numbers) == 1) | (numbers[1:] == 0)).all())
 
 
-def pivoted(stamps, nodes, values, path: Path, labels=None) -> Table:
+def pivoted(
+    stamps: np.ndarray,
+    nodes: Sequence[str] | np.ndarray,
+    values: np.ndarray,
+    path: Path,
+    labels: np.ndarray | None = None,
+) -> Table:
     """A long table made wide: rows are the distinct times, columns the nodes in order of appearance."""
     import pandas
 
@@ -268,7 +276,9 @@ def _npz(path: Path, label: str | None, nodes: Collection[str]) -> Table:
         values,
         None if ids is None else names_of(ids, str(path)),
         None if stamps is None else times.parsed(np.ravel(stamps), str(path)),
-        np.array(names_of(np.ravel(arrays[label]), str(path), f"{label!r}")) if label in arrays else None,
+        None
+        if label is None or label not in arrays
+        else np.array(names_of(np.ravel(arrays[label]), str(path), f"{label!r}")),
         "" if unit is None else unit_of(unit, str(path)),
     )
 
@@ -289,11 +299,11 @@ def _netcdf(path: Path, label: str | None, nodes: Collection[str]) -> Table:
             array = _variable(file, path)
             refuse_no_memory(array.nbytes, str(path))
             # Asked for a coordinate that is not there, xarray makes one up.
-            clock, nodes = (array.coords[dim].to_numpy() if dim in array.coords else None for dim in array.dims)
+            clock, ids = (array.coords[dim].to_numpy() if dim in array.coords else None for dim in array.dims)
             values = array.to_numpy()
             return Table(
                 values.astype(held_in(values.dtype, values.size)),
-                None if nodes is None else names_of(nodes, str(path)),
+                None if ids is None else names_of(ids, str(path)),
                 None if clock is None else times.parsed(clock, str(path)),
                 unit=unit_of(array.attrs.get("units", ""), str(path)),
             )
@@ -322,7 +332,7 @@ def _refuse_netcdf_4(path: Path) -> None:
         refuse_hdf5(file)
 
 
-def _variable(file, path: Path):
+def _variable(file: Any, path: Path) -> Any:
     """`signals`, or the only variable with two dimensions; times first, then nodes."""
     flat = [name for name, variable in file.data_vars.items() if variable.ndim == 2]
     name = "signals" if "signals" in file.data_vars else flat[0] if len(flat) == 1 else None
@@ -349,7 +359,7 @@ READERS: dict[str, Callable[[Path, str | None, Collection[str]], Table]] = {
 }
 
 
-def need_xarray():
+def need_xarray() -> ModuleType:
     try:
         import xarray
     except ImportError:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,6 +55,12 @@ class Source:
     def kind(self, name: str) -> str | None:
         """Which of the raw files this name is one of."""
         return next((raw for raw in self.raw if re.fullmatch(re.escape(raw).replace(r"\{\}", r"\d+"), name)), None)
+
+    def home(self, name: str) -> Home:
+        """Where a raw file is published."""
+        home = self.raw[self.kind(name) or name]
+        assert home is not None, f"{name} is published nowhere"
+        return home
 
 
 PGAIN = Home("thanhquanse/PGAIN-VS", "f1bed1b48f18b6959442901e04d3b2fafde99854", "data/traffic_speed")
@@ -99,7 +105,7 @@ def get(name: str, folder: str | Path, given: Sequence[str | Path] = (), mirror:
         parts = folder / f"{name}.parts"
         for file, arrays in _assembled(name, source, parts, own, mirror).items():
             with whole(folder / file) as temporary, temporary.open("wb") as handle:
-                np.savez_compressed(handle, **arrays)
+                np.savez_compressed(handle, **dict[str, Any](arrays))
         shutil.rmtree(parts, ignore_errors=True)
     return [folder / file for file in source.files]
 
@@ -119,7 +125,7 @@ def verify(name: str, folder: str | Path) -> list[Path]:
 def _assembled(name: str, source: Source, parts: Path, own: Files, mirror: str | None) -> dict[str, Arrays]:
     """All arrays, verified, from the user's own files and from downloads for the rest."""
     while True:  # what is missing may show only when something else is there
-        files = {path.name: path for path in parts.glob("*")} | own
+        files = {**{path.name: path for path in parts.glob("*")}, **own}
         with _judged(name, parts, own):
             missing = source.missing(files)
             if not missing:
@@ -127,8 +133,8 @@ def _assembled(name: str, source: Source, parts: Path, own: Files, mirror: str |
                 if faults := source.faults(assembled):
                     raise InputError(f"{some(faults)}, not as published", "the pinned sha256", "get the files again")
                 return assembled
-        homes = {file: source.raw[source.kind(file)] for file in missing}
-        fetch({parts / file: home.url(file, mirror) for file, home in homes.items()}, name, source.by_hand)
+        urls = {parts / file: source.home(file).url(file, mirror) for file in missing}
+        fetch(urls, name, source.by_hand)
 
 
 @contextmanager

@@ -6,9 +6,10 @@ time zones, or a change to summer time, and has to say what it means.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import InputError, some
 
@@ -20,9 +21,9 @@ def is_time(name: str) -> bool:
     return name.strip().casefold() in NAMES
 
 
-def parsed(cells: Sequence, where: str) -> np.ndarray:  # (rows,) datetime64[ns], int64 or float64
+def parsed(values: ArrayLike, where: str) -> np.ndarray:  # (rows,) datetime64[ns], int64 or float64
     """Times from text, numbers or dates; an error names the first that is none."""
-    cells = np.asarray(cells)
+    cells = np.asarray(values)
     if cells.dtype.kind == "M":
         _refuse(np.isnat(cells), cells, where)
         return _nanoseconds(cells, where)
@@ -88,7 +89,7 @@ def in_order(times: np.ndarray, where: str) -> tuple[np.ndarray | None, np.ndarr
     return order, ordered
 
 
-def _refuse(bad, cells: np.ndarray, where: str) -> None:
+def _refuse(bad: np.ndarray, cells: np.ndarray, where: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
@@ -98,7 +99,7 @@ def _refuse(bad, cells: np.ndarray, where: str) -> None:
         )
 
 
-def _refuse_mixed_zones(series, where: str) -> None:
+def _refuse_mixed_zones(series: Any, where: str) -> None:
     found = series.str.extract(OFFSET, expand=False).str.replace("^([+-])([0-9])$", r"\g<1>0\2", regex=True)
     found = found.str.replace(":", "").str.ljust(5, "0")  # +1, +01, +0100 and +01:00 are one
     zones = found.replace({"Z0000": "+0000", "-0000": "+0000"}).fillna("none").unique()
@@ -110,7 +111,7 @@ def _refuse_mixed_zones(series, where: str) -> None:
         )
 
 
-def _nanoseconds(times, where: str) -> np.ndarray:
+def _nanoseconds(times: Any, where: str) -> np.ndarray:
     import pandas
 
     try:

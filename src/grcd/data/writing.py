@@ -6,14 +6,16 @@ import json
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, InputWarning, some, unknown
 from ..files import refuse_other_ending, whole
 from .arrays import Archive
-from .dataset import SPLIT_NAMES, Dataset
+from .dataset import Dataset
 from .signals import extra, need_xarray
+from .splits import NAMES as SPLIT_NAMES
 from .times import as_text
 
 FORMULAS = ("=", "+", "-", "@")  # what a spreadsheet takes for one by its first letter
@@ -92,17 +94,21 @@ def _writer(path: str | Path) -> Callable[..., None]:
     return WRITERS[path.suffix]
 
 
-def _write_npz(path: str | Path, **arrays: np.ndarray) -> None:
+def _write_npz(path: str | Path, **arrays: Any) -> None:
     with whole(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)
 
 
-def _write_signals_npz(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str, times) -> None:
+def _write_signals_npz(
+    path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str, times: np.ndarray | None
+) -> None:
     about = ({"unit": np.array(unit)} if unit else {}) | ({} if times is None else {"times": times})
     _write_npz(path, signals=signals, node_ids=np.array(node_ids), **about)
 
 
-def _write_frame(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str, times) -> None:
+def _write_frame(
+    path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str, times: np.ndarray | None
+) -> None:
     import pandas
 
     frame = pandas.DataFrame(signals, columns=list(node_ids))
@@ -112,9 +118,11 @@ def _write_frame(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...
         frame.to_csv(temporary, index=False) if Path(path).suffix == ".csv" else frame.to_parquet(temporary)
 
 
-def _write_netcdf(path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str, times) -> None:
-    row, coords = ("sample", {}) if times is None else ("time", {"time": times})
-    coords = {"node": list(node_ids), **coords}
+def _write_netcdf(
+    path: str | Path, signals: np.ndarray, node_ids: tuple[str, ...], unit: str, times: np.ndarray | None
+) -> None:
+    row, clock = ("sample", {}) if times is None else ("time", {"time": times})
+    coords = {"node": list(node_ids), **clock}
     array = need_xarray().DataArray(signals, dims=(row, "node"), coords=coords, name="signals")
     array.attrs |= {"units": unit} if unit else {}
     with whole(path) as temporary:

@@ -24,14 +24,15 @@ def controls(data: Dataset, mixture: bool = False) -> dict[str, Gaussian | Mixtu
     z = data.normalizer.apply(data.train)
     covariance = reference.ledoit_wolf(z, eps_ref=0.0)
     shifted = covariance + reference.EPS_REF * np.eye(len(covariance))
-    found = {
+    spectral = reference.spectral(shifted, data.graph.spectrum)
+    found: dict[str, Gaussian | Mixture] = {
         "control-diagonal": reference.diagonal(covariance),
         "control-full": reference.full(covariance),
         "control-gmrf": reference.gmrf(data.graph.spectrum),
-        "control-spectral": reference.spectral(shifted, data.graph.spectrum),
+        "control-spectral": spectral,
     }
     if mixture:
-        complete = found["control-spectral"].whole(torch.from_numpy(z), Stream(0, "control gaps"))
+        complete = spectral.whole(torch.from_numpy(z), Stream(0, "control gaps"))
         found["control-mixture"] = select_by_bic(complete)
     return found
 
@@ -41,5 +42,8 @@ def draw(
 ) -> np.ndarray:  # (n, nodes), in the data's units
     """Signals from a control. All controls of one seed share their noise."""
     noise = Stream(seed, "control").normal(0, n * len(data.graph)).view(n, -1)
-    which = [0.0, Stream(seed, "control component").uniform(0, n)] if isinstance(control, Mixture) else []
-    return data.normalizer.undo(control.draw(noise, *which).numpy())
+    if isinstance(control, Mixture):
+        drawn = control.draw(noise, 0.0, Stream(seed, "control component").uniform(0, n))
+    else:
+        drawn = control.draw(noise)
+    return data.normalizer.undo(drawn.numpy())

@@ -77,7 +77,9 @@ class Distance:
         return {key: number if number is None or math.isfinite(number) else None for key, number in numbers.items()}
 
 
-def distances(signals: np.ndarray, data: Dataset, split: str = "test", device: str = "cpu") -> dict[str, Distance]:
+def distances(
+    signals: np.ndarray, data: Dataset, split: str = "test", device: torch.device | str = "cpu"
+) -> dict[str, Distance]:
     """Compare signals in the data's units with a split, z-scored with training statistics: by name, floor beside."""
     x = data.normalizer.apply(check_signals(signals, data.graph, "generated signals"))
     y, train = (_whole(data, name) for name in (split, "train"))
@@ -110,13 +112,15 @@ def bandwidths(graph: Graph, *real: np.ndarray) -> dict[str, float]:
     return {name: median_distance(_values(name, pooled, graph, "cpu")) for name in STATISTICS}
 
 
-def frozen_ammd(x: np.ndarray, y: np.ndarray, graph: Graph, bandwidths: dict[str, float], device: str = "cpu") -> float:
+def frozen_ammd(
+    x: np.ndarray, y: np.ndarray, graph: Graph, bandwidths: dict[str, float], device: torch.device | str = "cpu"
+) -> float:
     """aMMD of z-scored signals with given bandwidths: what is judged has no say in how."""
     pairs = {name: [_values(name, z, graph, device) for z in (x, y)] for name in STATISTICS}
-    return sum(mmd2(*pair, bandwidths[name]) for name, pair in pairs.items()) / len(STATISTICS)
+    return sum(mmd2(x, y, bandwidths[name]) for name, (x, y) in pairs.items()) / len(STATISTICS)
 
 
-def _values(name: str, signals: np.ndarray, graph: Graph, device: str) -> torch.Tensor:  # (samples,)
+def _values(name: str, signals: np.ndarray, graph: Graph, device: torch.device | str) -> torch.Tensor:  # (samples,)
     return torch.from_numpy(STATISTICS[name](signals.astype(np.float64), graph)).to(device)
 
 

@@ -51,7 +51,7 @@ def hidden(kind: str, signals: int, nodes: int, seed: int = 0) -> np.ndarray:  #
 class Tally:
     """Scores that add up over parts of the signals."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.count, self.sums = 0, dict.fromkeys(("mae", "squares", "crps", *INTERVALS), 0.0)
 
     def add(self, draws: np.ndarray, truth: np.ndarray, where: np.ndarray) -> None:

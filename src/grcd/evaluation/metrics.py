@@ -41,14 +41,14 @@ BLUR = 0.05  # of a standard deviation
 Signals = np.ndarray | Tensor  # (samples, nodes), z-scored
 
 
-def energy(x: Signals, y: Signals, device: str = "cpu") -> float:
+def energy(x: Signals, y: Signals, device: torch.device | str = "cpu") -> float:
     """``2 E|x - y| - E|x - x'| - E|y - y'|`` over distinct pairs."""
     x, y = on(device, x, y)
     n, m = len(x), len(y)
     return 2 * _total(x, y) / (n * m) - _total(x, x) / (n * (n - 1)) - _total(y, y) / (m * (m - 1))
 
 
-def sliced_wasserstein(x: Signals, y: Signals, device: str = "cpu", seed: int = 0) -> float:
+def sliced_wasserstein(x: Signals, y: Signals, device: torch.device | str = "cpu", seed: int = 0) -> float:
     """Mean distance between quantile functions along random directions, the same ones for every pair of samples."""
     x, y = on(device, x, y)
     directions = Stream(seed, "directions", device).normal(range(DIRECTIONS), x.shape[1])
@@ -61,12 +61,12 @@ def sliced_wasserstein(x: Signals, y: Signals, device: str = "cpu", seed: int = 
     return total / DIRECTIONS
 
 
-def kolmogorov_smirnov(x: Signals, y: Signals, device: str = "cpu") -> float:
+def kolmogorov_smirnov(x: Signals, y: Signals, device: torch.device | str = "cpu") -> float:
     """Mean over nodes of the largest ``|F - G|``."""
     return float(node_kolmogorov_smirnov(x, y, device).mean())
 
 
-def node_kolmogorov_smirnov(x: Signals, y: Signals, device: str = "cpu") -> Tensor:  # (nodes,)
+def node_kolmogorov_smirnov(x: Signals, y: Signals, device: torch.device | str = "cpu") -> Tensor:  # (nodes,)
     """The largest ``|F - G|`` of each node. It is taken after all readings of one value, so that ties are exact."""
     found = []
     for of_x, of_y in _nodes(*on(device, x, y)):
@@ -76,13 +76,13 @@ def node_kolmogorov_smirnov(x: Signals, y: Signals, device: str = "cpu") -> Tens
     return torch.cat(found)
 
 
-def correlation_error(x: Signals, y: Signals, device: str = "cpu") -> float:
+def correlation_error(x: Signals, y: Signals, device: torch.device | str = "cpu") -> float:
     """Root mean square over all entries. A node that never changes is correlated with nothing, itself included."""
     of_x, of_y = (_correlation(z) for z in on(device, x, y))
     return float((of_x - of_y).square().mean().sqrt())
 
 
-def tail_coverage(x: Signals, y: Signals, device: str = "cpu") -> float:
+def tail_coverage(x: Signals, y: Signals, device: torch.device | str = "cpu") -> float:
     """Share of the readings ``y`` outside the 1 % .. 99 % quantiles of ``x`` at their node."""
     outside = 0
     for of_x, of_y in _nodes(*on(device, x, y)):
@@ -91,7 +91,7 @@ def tail_coverage(x: Signals, y: Signals, device: str = "cpu") -> float:
     return outside / (y.shape[0] * y.shape[1])
 
 
-def classifier_accuracy(x: Signals, y: Signals, device: str = "cpu", seed: int = 0) -> float:
+def classifier_accuracy(x: Signals, y: Signals, device: torch.device | str = "cpu", seed: int = 0) -> float:
     """Taught on the first half of both sides, asked about the second; as many of either side, so that 0.5 is chance.
 
     Halves in the order given, not shuffled: signals recorded minutes apart are nearly the same, and one in each half
@@ -110,7 +110,7 @@ def classifier_accuracy(x: Signals, y: Signals, device: str = "cpu", seed: int =
         return float(trees.score(unseen, which))
 
 
-def memorisation(x: Signals, y: Signals, train: Signals, device: str = "cpu") -> float:
+def memorisation(x: Signals, y: Signals, train: Signals, device: torch.device | str = "cpu") -> float:
     """Median distance to the nearest training signal, of ``x`` over that of ``y``; NaN where real ones are copies."""
     x, y, train = on(device, x, y, train)
     of_x, of_y = (nearest(z, train).quantile(0.5) for z in (x, y))
@@ -133,7 +133,7 @@ def pair_distances(x: Tensor, y: Tensor) -> Iterator[Tensor]:  # each (rows, len
         yield block.clamp_(min=0.0).sqrt_()
 
 
-def on(device: str, *signals: Signals) -> list[Tensor]:
+def on(device: torch.device | str, *signals: Signals) -> list[Tensor]:
     """Signals as float64 tensors. Arrays are copied: they may be read-only, or a view of another backwards."""
     return [
         torch.as_tensor(z if isinstance(z, Tensor) else np.array(z, np.float64)).to(device, torch.float64)
@@ -145,7 +145,7 @@ def _total(x: Tensor, y: Tensor) -> float:
     return float(sum(block.sum() for block in pair_distances(x, y)))
 
 
-def _steps(n: int, m: int, device: str) -> tuple[Tensor, Tensor, Tensor]:
+def _steps(n: int, m: int, device: torch.device | str) -> tuple[Tensor, Tensor, Tensor]:
     """Where either quantile function steps, [0, 1] is cut: which value each of them has on a piece, and its length."""
     ends = torch.cat([m * torch.arange(1, n + 1, device=device), n * torch.arange(1, m + 1, device=device)]).unique()
     length = ends.diff(prepend=ends.new_zeros(1))  # in units of 1 / nm: whole numbers, hence exact

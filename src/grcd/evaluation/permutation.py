@@ -37,7 +37,7 @@ TIE = 1e-9  # of the mean distance: the same deal summed in another order
 
 
 def permutation_test(
-    x: Signals, y: Signals, permutations: int = PERMUTATIONS, seed: int = 0, device: str = "cpu"
+    x: Signals, y: Signals, permutations: int = PERMUTATIONS, seed: int = 0, device: torch.device | str = "cpu"
 ) -> float:
     """p value of "both sets come from one distribution", by their energy distance."""
     _, means, between = _dealt(x, y, permutations, seed, device)
@@ -45,7 +45,12 @@ def permutation_test(
 
 
 def farther_test(
-    x: Signals, floor: Signals, real: Signals, permutations: int = PERMUTATIONS, seed: int = 0, device: str = "cpu"
+    x: Signals,
+    floor: Signals,
+    real: Signals,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
 ) -> float:
     """p value of "both sets come from one distribution", by how much further ``x`` is from real signals."""
     first, means, _ = _dealt(x, floor, permutations, seed, device)
@@ -63,7 +68,7 @@ def _p(statistics: Tensor, scale: Tensor) -> float:
 
 
 def _dealt(
-    x: Signals, y: Signals, permutations: int, seed: int, device: str
+    x: Signals, y: Signals, permutations: int, seed: int, device: torch.device | str
 ) -> tuple[Tensor, Tensor, Tensor]:  # (signals, deals), (2, deals), (deals,)
     """Deals, and for each the mean distance between distinct signals within its sets, and between the two."""
     pooled = torch.cat(on(device, x, y))
@@ -76,7 +81,9 @@ def _dealt(
     return first, torch.stack([within_x / (n * (n - 1)), within_y / (m * (m - 1))]), between / (n * m)
 
 
-def _deals(n: int, size: int, permutations: int, seed: int, device: str) -> Tensor:  # (size, 1 + permutations)
+def _deals(
+    n: int, size: int, permutations: int, seed: int, device: torch.device | str
+) -> Tensor:  # (size, 1 + permutations)
     """1 for the signals of the first set, 0 for the others: as they are, then dealt out anew."""
     places = Stream(seed, "permutations", device).uniform(range(permutations), size).argsort(dim=1)
     given = torch.arange(size, device=device)

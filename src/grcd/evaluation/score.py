@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -63,14 +64,15 @@ def ammd(
     x: np.ndarray,
     y: np.ndarray,
     graph: Graph,
-    device: str = "cpu",
+    device: torch.device | str = "cpu",
     observed: tuple[Mask, Mask] = (None, None),  # of x and of y: True where their entries count
 ) -> Scores:
     """Compare z-scored signals ``x`` (n, nodes) with held-out ``y`` (m, nodes)."""
     sides = ((x, _shared(*observed, len(x), len(y))), (y, _shared(*observed[::-1], len(y), len(x))))
-    parts = {}
+    parts: dict[str, Any] = {}
     for name, statistic in STATISTICS.items():
-        parts[name] = mmd2(*(torch.from_numpy(_statistic(statistic, *side, graph)).to(device) for side in sides))
+        generated, held = (torch.from_numpy(_statistic(statistic, *side, graph)).to(device) for side in sides)
+        parts[name] = mmd2(generated, held)
     return Scores(ammd=sum(parts.values()) / len(parts), **parts, n=len(x))
 
 
@@ -95,7 +97,7 @@ def evaluate(
     signals: np.ndarray,
     data: Dataset,
     split: str = "test",
-    device: str = "cpu",
+    device: torch.device | str = "cpu",
     observed_only: bool = False,
     controls: bool = False,
 ) -> Scores:
@@ -125,7 +127,9 @@ def evaluate(
     return replace(scored(x), floor=floor(data, split, device, observed_only), controls=beside)
 
 
-def floor(data: Dataset, split: str = "test", device: str = "cpu", observed_only: bool = False) -> Scores:
+def floor(
+    data: Dataset, split: str = "test", device: torch.device | str = "cpu", observed_only: bool = False
+) -> Scores:
     """Training signals against the split, at most as many as the split has, evenly spaced."""
     (x, of_x), (y, of_y) = (_held_out(data, name, observed_only) for name in ("train", split))
     rows = evenly(len(x), len(y))

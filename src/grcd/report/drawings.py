@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -18,7 +20,7 @@ COLOURS = {INK: "currentColor", GRID: "var(--line)", EDGE: "var(--edge)"} | {
     colour: f"var(--{name})" for name, colour in (("data", DATA), ("reference", REFERENCE), ("samples", SAMPLES))
 }
 MATRIX = 300  # rows of a matrix that are told apart
-INKED = {f"{part}.color": INK for part in ("text", "xtick", "ytick")} | {
+INKED: dict[Any, str] = {f"{part}.color": INK for part in ("text", "xtick", "ytick")} | {
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
     "svg.fonttype": "none",  # text stays text
@@ -26,7 +28,7 @@ INKED = {f"{part}.color": INK for part in ("text", "xtick", "ytick")} | {
 }
 
 
-def svg(draw, *args) -> str:
+def svg(draw: Callable[..., Figure], *args: object) -> str:
     """A drawing as an element of a page."""
     with matplotlib.rc_context(INKED):
         figure, out = draw(*args), io.StringIO()
@@ -54,7 +56,8 @@ def node_moments(material: Material, drawn: Drawn) -> Figure:
     sides = {"Held-out": material.real, "Generated": material.samples}
     figure, axes = drawn.maps(2, 2)
     unit = f" ({literal(material.data.unit)})" if material.data.unit else ""
-    for line, (name, moment) in zip(axes, (("mean", np.nanmean), ("standard deviation", np.nanstd)), strict=True):
+    moments: dict[str, Callable[..., np.ndarray]] = {"mean": np.nanmean, "standard deviation": np.nanstd}
+    for line, (name, moment) in zip(axes, moments.items(), strict=True):
         with warnings.catch_warnings():  # a node without any reading has none
             warnings.simplefilter("ignore", RuntimeWarning)
             values = {side: moment(x, axis=0) for side, x in sides.items()}
@@ -116,7 +119,8 @@ def marginals(material: Material) -> Figure:
     for axis, (node, apart) in zip(axes.flat, worst, strict=False):
         real, made = (x[:, node][~np.isnan(x[:, node])] for x in (material.real, material.samples))
         both = np.concatenate([real, made])
-        bins = np.linspace(*np.quantile(both, [0.001, 0.999]), 31)
+        low, high = np.quantile(both, [0.001, 0.999])
+        bins = np.linspace(low, high, 31)
         for values, colour, label in ((real, DATA, "held-out"), (made, SAMPLES, "generated")):
             axis.hist(
                 np.clip(values, bins[0], bins[-1]), bins, density=True, histtype="step", color=colour, label=label

@@ -82,7 +82,7 @@ class Material:
                 "name them and their graph as for grcd train",
             )
         given = samples is not None
-        x = check_signals(samples, data.graph, "samples") if given else model.sample(n, nfe, seed)
+        x = model.sample(n, nfe, seed) if samples is None else check_signals(samples, data.graph, "samples")
         x = x[evenly(len(x), MOST)]
         return cls(
             model,

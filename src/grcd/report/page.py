@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from importlib import resources
 from pathlib import Path
+
+from matplotlib.figure import Figure
 
 from .. import provenance
 from ..evaluation.distances import TITLES
@@ -69,6 +71,7 @@ def write(path: str | Path, material: Material) -> int:
 def verdict(material: Material) -> tuple[str, str]:
     """What the score means, in a word (good, fair, bad) and in a sentence."""
     scores = material.scores
+    assert scores.floor is not None
     name, best = min(scores.controls.items(), key=lambda each: each[1].ammd)
     if scores.ammd <= max(NEAR * scores.floor.ammd, CHANCE):
         return "good", "Generated signals are as near to held-out ones as training signals are."
@@ -87,6 +90,7 @@ def verdict(material: Material) -> tuple[str, str]:
 def _summary(material: Material) -> str:
     model, scores = material.model, material.scores
     kind, sentence = verdict(material)
+    assert scores.floor is not None
     cards = {
         "aMMD, lower is better": f"{scores.ammd:.4f}",
         "floor: training signals": f"{scores.floor.ammd:.4f}",
@@ -166,7 +170,7 @@ def _sections(material: Material) -> Iterator[Section]:
     yield Section("provenance", "Where this comes from", "Enough to make it again.", _provenance(material))
 
 
-def _figure(label: str, draw, *args) -> str:
+def _figure(label: str, draw: Callable[..., Figure], *args: object) -> str:
     return f'<figure aria-label="{escape(label)}">{svg(draw, *args)}</figure>'
 
 
