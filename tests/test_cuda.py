@@ -1,6 +1,9 @@
 """What only a GPU can show: the fused kernel, the captured update and sampler, the same bits twice."""
 
 import gc
+import re
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -199,3 +202,25 @@ def test_a_mixture_has_the_density_and_the_score_that_it_has_on_a_processor(shap
         there = level.cuda() if isinstance(level, torch.Tensor) else level
         for got, want in zip(here.to("cuda").scored(x.cuda(), there), here.scored(x, level), strict=True):
             torch.testing.assert_close(got.cpu(), want, rtol=1e-9, atol=1e-10 * float(want.abs().max()))
+
+
+def test_out_of_memory_on_a_gpu_is_an_error_in_three_parts_with_exit_status_2(tmp_path):
+    """In a process that may have little of it: the estimate lets this training pass, the GPU does not."""
+    graph, x = small_data()
+    np.savez(tmp_path / "x.npz", signals=np.tile(x, (40, 1)), adjacency=graph.weights.toarray())
+    code = """
+import sys, torch
+torch.cuda.set_per_process_memory_fraction(0.002)
+sys.argv = ["grcd", *sys.argv[1:]]
+from grcd.__main__ import main
+main()
+"""
+    command = ["train", "--data", tmp_path / "x.npz", "--device", "cuda", "--out", tmp_path / "run"]
+    command += ["--set", "batch=65536", "--max-updates", "2"]
+    done = subprocess.run([sys.executable, "-c", code, *map(str, command)], capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    said = done.stderr[done.stderr.index("grcd: got too little memory") :].splitlines()
+    assert re.fullmatch(r"grcd: got too little memory: [\d.]+ [MG]iB more were asked for", said[0])
+    assert re.fullmatch(r"expected what fits into the [\d.]+ GiB of the GPU", said[1])
+    assert "--set batch" in said[2]

@@ -72,6 +72,13 @@ def test_out_of_memory_says_what_was_asked_for_and_what_there_is(error, asked, t
     assert said.endswith("to fix: lower it")
 
 
+def test_an_error_that_came_of_too_little_memory_is_one_of_memory():
+    error = RuntimeError("operation failed due to a previous error during capture")
+    assert not memory.is_out(error)
+    error.__context__ = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
+    assert memory.is_out(error)
+
+
 def test_another_error_is_not_taken_for_one_of_memory():
     assert not memory.is_out(RuntimeError("shapes do not match"))
     assert not memory.is_out(ValueError("out of memory"))

@@ -56,9 +56,9 @@ def refuse_over(size: float, what: str, do: str, there: float | None = None) -> 
 def is_out(error: BaseException) -> bool:
     """Whether this is how numpy, torch or CUDA say that there is no more."""
     said = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc", "CUBLAS_STATUS_ALLOC_FAILED")
-    return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and any(words in str(error) for words in said)
-    )
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(w in str(error) for w in said)):
+        return True
+    return error.__context__ is not None and is_out(error.__context__)  # where capturing a graph failed because of it
 
 
 def refusal(error: BaseException, do: str) -> InputError:
