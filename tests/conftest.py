@@ -9,7 +9,7 @@ from hypothesis import settings
 
 import grcd
 
-settings.load_profile(laws.TEST)  # derandomize: the same examples every time, unless the command line asks for laws.FUZZ
+settings.load_profile(laws.TEST)  # derandomize: the same examples every time, unless laws.FUZZ is asked for
 torch.set_num_threads(1)  # the tensors are tiny: on a busy machine threads spend their time waiting for each other
 
 EDGES = [(0, 1, 1.0), (1, 2, 0.5), (2, 3, 2.0), (3, 4, 1.0), (4, 5, 0.7), (5, 0, 1.3), (1, 4, 0.4)]
