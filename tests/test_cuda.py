@@ -124,6 +124,35 @@ def test_a_planned_method_samples_by_its_plan_captured_or_not(method):
         assert all(np.array_equal(samples[0], other) for other in samples[1:])
 
 
+def test_garbage_that_holds_a_graph_does_not_spoil_a_capture():
+    """Freeing a graph is refused during a capture, and a cycle is freed whenever Python likes."""
+    x, enabled = torch.zeros(4, device="cuda"), []
+    gc.disable()
+    try:
+        cycle = [devices.captured(lambda: x.add_(1))]
+        cycle.append(cycle)
+        del cycle
+    finally:
+        gc.enable()
+
+    def work():
+        enabled.append(gc.isenabled())
+        gc.collect()
+        x.add_(2)
+
+    gc.disable()  # else the garbage may be gone too early
+    try:
+        calls = devices.captured(lambda: work() if torch.cuda.is_current_stream_capturing() else None)
+    finally:
+        gc.enable()
+    x.zero_()
+    calls()
+    assert torch.equal(x.cpu(), torch.full((4,), 2.0))
+    devices.captured(work)
+    assert enabled == [False, True, True, True, False]
+    assert gc.isenabled()
+
+
 def test_a_captured_graph_holds_what_it_reads_and_writes():
     """CUDA graphs know addresses only: were the tensors freed, a replay would touch whatever lies there by then."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,9 +75,22 @@ def captured(work: Callable[[], object]) -> Callable[[], None]:
             work()
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with _no_collection(), torch.cuda.graph(graph):
         work()
     return partial(_replayed, graph, work)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Garbage is collected before, not meanwhile: an old graph that is freed during a capture spoils the capture."""
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _replayed(graph: torch.cuda.CUDAGraph, work: Callable[[], object]) -> None:
