@@ -11,8 +11,8 @@ import time
 
 from provenance import provenance
 
-from grcd.demo import SETTINGS, demo
-from grcd.files import write_json
+from grcd.cli.demo import SETTINGS, demo
+from grcd.core.files import write_json
 
 
 def cell(seed: int) -> dict:

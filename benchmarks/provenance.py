@@ -6,7 +6,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-from grcd.provenance import record
+from grcd.core.provenance import record
 
 
 def provenance(device: str) -> dict:

@@ -18,7 +18,7 @@ import numpy as np
 from grcd.bench import cost, suites, tables
 from grcd.bench.cells import Cell, read
 from grcd.bench.measured import Entry, costs, levels, ratios
-from grcd.errors import InputError
+from grcd.core.errors import InputError
 
 RESULTS = Path(__file__).parent.parent / "results"
 SEEDS, BUDGETS = (0, 1, 2), (4, 8, 16, 64)

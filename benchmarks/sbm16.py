@@ -16,9 +16,9 @@ import numpy as np
 from provenance import provenance
 
 import grcd
+from grcd.core.files import write_json
 from grcd.evaluation import ammd, controls, floor
 from grcd.evaluation.controls import draw
-from grcd.files import write_json
 
 BUDGETS, SEEDS = (4, 8, 16, 64), (0, 1, 2)
 PAPER = {4: 0.0421, 8: 0.0595, 16: 0.0657, 64: 0.0638}  # table app_sbmc16, row GRCD rho = 3

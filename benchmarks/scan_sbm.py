@@ -18,11 +18,11 @@ import numpy as np
 import torch
 from provenance import provenance
 
-from grcd.data import sbm
+from grcd.core.files import write_json
+from grcd.data.catalog import sbm
 from grcd.evaluation import ammd, controls
 from grcd.evaluation.controls import draw
-from grcd.files import write_json
-from grcd.graph import Graph, Spectrum
+from grcd.graphs.graph import Graph, Spectrum
 
 PAPER = {1: (0.0535, 0.0027), 4: (0.0799, 0.0033), 16: (0.1232, 0.0041)}  # table app_gaussian: mean, sd
 DRAWS, KEPT = 5, 30

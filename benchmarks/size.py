@@ -111,7 +111,8 @@ def trained(file: Path, graph: Path) -> dict:
 
     with stage("import"):
         import grcd
-        from grcd import model, training
+        from grcd import model
+        from grcd.training import loop as training
     staged(model, "ledoit_wolf", "covariance")
     staged(training.Update, "__call__", "updates")
     staged(training.Validation, "__call__", "validation")
@@ -181,7 +182,7 @@ def compare(args: argparse.Namespace) -> None:
         files = {kind: measured(Path(folder), kind, size) for kind in args.formats}
     from provenance import provenance
 
-    from grcd.files import write_json
+    from grcd.core.files import write_json
 
     shape = {"rows": args.rows, "nodes": args.nodes, "missing": args.missing}
     write_json(args.out, {**provenance("cpu"), **shape, "settings": SETTINGS, "files": files})

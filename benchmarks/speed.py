@@ -22,17 +22,17 @@ import torch
 import torch.nn.functional as F
 from provenance import provenance
 
-from grcd import device as devices
-from grcd import reference
-from grcd.backbone import DenoiserGNN
-from grcd.evaluation.score import ammd
-from grcd.files import write_json
-from grcd.graph import Graph
+from grcd.core import device as devices
+from grcd.core.files import write_json
+from grcd.core.streams import Stream
+from grcd.data.normalizer import Normalizer
+from grcd.evaluation.ammd import ammd
+from grcd.graphs.graph import Graph
 from grcd.model import GRCD
-from grcd.normalizer import Normalizer
-from grcd.sampling import PRECISIONS
-from grcd.streams import Stream
-from grcd.training import State, Update, draws
+from grcd.networks.gnn import DenoiserGNN
+from grcd.references import gaussian as reference
+from grcd.tasks.sample import PRECISIONS
+from grcd.training.loop import State, Update, draws
 
 NODES, NEIGHBOURS, BATCH, SAMPLES, NFE = 207, 8, 256, 1000, 4
 STEPS = 5  # updates timed together: draws are made ahead of them, as in training

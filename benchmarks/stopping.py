@@ -31,16 +31,16 @@ from provenance import provenance
 from torch import Tensor, nn
 
 import grcd
-from grcd import device as devices
+from grcd.core import device as devices
+from grcd.core.files import write_json
+from grcd.core.streams import Stream
+from grcd.data.catalog.sbm import NODES, P_IN, P_OUT, SPLITS, sbm_signals
 from grcd.data.dataset import Dataset
-from grcd.data.sbm import NODES, P_IN, P_OUT, SPLITS, sbm_signals
-from grcd.evaluation.mmd import mmd2
-from grcd.evaluation.statistics import STATISTICS
-from grcd.files import write_json
-from grcd.graph import Graph
-from grcd.sampling import Memory, drawn
-from grcd.streams import Stream
-from grcd.training import train
+from grcd.graphs.graph import Graph
+from grcd.metrics.mmd import mmd2
+from grcd.metrics.statistics import STATISTICS
+from grcd.tasks.sample import Memory, drawn
+from grcd.training.loop import train
 
 GRAPH = 29  # of default_rng
 METRICS = ("loss", "eps", "x0", "edm-weighted", "score", "graph")

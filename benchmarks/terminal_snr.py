@@ -11,8 +11,8 @@ from provenance import provenance
 
 from grcd import load_dataset
 from grcd.bench.suites import NEAR_ZERO, SETTINGS
-from grcd.files import write_json
-from grcd.reference import ledoit_wolf, spectral
+from grcd.core.files import write_json
+from grcd.references.gaussian import ledoit_wolf, spectral
 
 
 def main() -> None:

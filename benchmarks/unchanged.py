@@ -26,7 +26,7 @@ WORK = """
 import sys, warnings
 import numpy as np, torch
 import grcd
-from grcd.errors import InputError
+from grcd.core.errors import InputError
 warnings.simplefilter("ignore")
 torch.set_num_threads(1)
 out, runs, older = sys.argv[1:4]
@@ -59,7 +59,7 @@ def asked(name, model):
         except InputError:  # what a method cannot do
             found[f"{name}: {what}"] = np.zeros(0)
 
-from grcd.methods import METHODS
+from grcd.training.methods import METHODS
 for name in METHODS:
     model = grcd.GRCD(graph, name, seed=3, device="cpu", **settings).fit(train, val)
     asked(name, model)

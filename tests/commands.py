@@ -6,6 +6,7 @@ import warnings
 
 import pytest
 
+QUICK = ["--set", "width=8", "--set", "validate_every=20", "--device", "cpu"]
 MAIN = [sys.executable, "-m", "grcd"]
 
 

@@ -4,7 +4,7 @@ import json
 
 from safetensors.torch import load_file, save_file
 
-from grcd import manifest, seal
+from grcd.runs import manifest, seal
 
 
 def record(folder):

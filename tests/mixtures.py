@@ -15,9 +15,9 @@ import torch
 from scipy.integrate import simpson, solve_ivp
 from torch import Tensor
 
-from grcd.graph import Graph
-from grcd.process import ConjugateProcess
-from grcd.reference import Gaussian
+from grcd.diffusion.process import ConjugateProcess
+from grcd.graphs.graph import Graph
+from grcd.references.gaussian import Gaussian
 
 torch.set_num_threads(1)  # on five nodes threads only wait for each other
 

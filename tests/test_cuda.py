@@ -12,15 +12,16 @@ import torch
 import torch.nn.functional as F
 
 import grcd
-import grcd.solvers
-from grcd import device as devices
-from grcd import reference, sampling
-from grcd.kernels import silu_norm
-from grcd.mixture import Mixture
+from grcd.core import device as devices
+from grcd.diffusion import solvers
+from grcd.networks.kernels import silu_norm
+from grcd.references import gaussian as reference
+from grcd.references.mixture import Mixture
+from grcd.tasks import sample as sampling
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-SOLVERS = [name for name, row in grcd.solvers.SOLVERS.items() if row.process != "heat"]
-MIXED = [name for name in SOLVERS if not grcd.solvers.SOLVERS[name].gaussian and name != "heun-edm"]  # for a mixture
+SOLVERS = [name for name, row in solvers.SOLVERS.items() if row.process != "heat"]
+MIXED = [name for name in SOLVERS if not solvers.SOLVERS[name].gaussian and name != "heun-edm"]  # for a mixture
 SETTINGS = {"seed": 3, "width": 16, "validate_every": 20, "max_updates": 60, "batch": 32, "lr": 3e-3}
 
 
@@ -67,7 +68,7 @@ def test_the_captured_update_gives_the_same_bits_twice_and_after_an_interrupt(tm
     assert torch.equal(whole, weights(again))
     assert again.plan == first.plan
 
-    from grcd.run import Run
+    from grcd.runs.folder import Run
 
     log = Run.log
 
@@ -94,7 +95,7 @@ def test_a_model_samples_right_after_training():
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_captured_sampler_gives_the_bits_of_the_plain_one(model, solver, precision):
-    stochastic = grcd.solvers.SOLVERS[solver].stochastic
+    stochastic = solvers.SOLVERS[solver].stochastic
     for batch, sizes in ((None, {50}), (20, {20, 10})):
         samples, captured = [], []
         model.sample(3, nfe=1)  # something else, so that the next is plain

@@ -21,8 +21,9 @@ import xarray
 import grcd
 from grcd import cli
 from grcd.bench import runner
-from grcd.data import load_dataset, recipes
-from grcd.data.writing import write_signals
+from grcd.data import load_dataset
+from grcd.data.catalog import recipes
+from grcd.data.formats.writing import write_signals
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

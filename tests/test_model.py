@@ -17,13 +17,16 @@ from folders import edit, edit_tensors, unsealed
 from laws import close
 
 import grcd
-from grcd import mixture, sampling, saving, training
-from grcd.methods import METHODS
-from grcd.mixture import Mixture
-from grcd.normalizer import Normalizer
-from grcd.reference import Gaussian, ledoit_wolf, spectral
-from grcd.solvers import SOLVERS
-from grcd.streams import Stream
+from grcd.core.streams import Stream
+from grcd.data.normalizer import Normalizer
+from grcd.diffusion.solvers import SOLVERS
+from grcd.references import mixture
+from grcd.references.gaussian import Gaussian, ledoit_wolf, spectral
+from grcd.references.mixture import Mixture
+from grcd.runs import contents as saving
+from grcd.tasks import sample as sampling
+from grcd.training import loop as training
+from grcd.training.methods import METHODS
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from grcd import load_dataset
-from grcd.errors import InputError
+from grcd.core.errors import InputError
 
 from .child import limited
 from .formats import FORBIDDEN, ROWS, npy, whole, write_forbidden

@@ -15,12 +15,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .config import Config
+    from .core.errors import InputError
     from .data import Dataset, load_dataset
-    from .errors import InputError
-    from .evaluation.score import evaluate
-    from .graph import Graph
+    from .evaluation.ammd import evaluate
+    from .graphs.graph import Graph
     from .model import GRCD, load
+    from .training.config import Config
 
 # Threads wait for each other asleep instead of spinning, unless the user says otherwise: on idle cores small networks
 # lose a little, on a busy machine training no longer stalls. Read when torch is first imported.
@@ -30,12 +30,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 _HOME = {
     "GRCD": "model",
     "load": "model",
-    "Graph": "graph",
-    "Config": "config",
+    "Graph": "graphs.graph",
+    "Config": "training.config",
     "Dataset": "data",
     "load_dataset": "data",
-    "evaluate": "evaluation.score",
-    "InputError": "errors",
+    "evaluate": "evaluation.ammd",
+    "InputError": "core.errors",
 }
 __all__ = ["GRCD", "Config", "Dataset", "Graph", "InputError", "evaluate", "load", "load_dataset"]
 

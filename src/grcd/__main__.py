@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from . import interrupts
+from .core import interrupts
 
 
 def main() -> None:
     interrupts.watch()
-    from . import memory
     from .cli import main as command
+    from .core import memory
 
     memory.limit()
     command()

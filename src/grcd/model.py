@@ -15,35 +15,31 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from . import (
-    augmentation,
-    imputation,
-    likelihood,
-    memory,
-    methods,
-    mixture,
-    plan,
-    process,
-    sampling,
-    saving,
-    score,
-    solvers,
-)
-from . import device as devices
-from .config import Config
+from .core import device as devices
+from .core import memory
+from .core.errors import InputError, whole_number
+from .core.progress import bar
+from .core.rows import blocks, evenly
+from .core.streams import Stream
 from .data import outliers
-from .data.splits import evenly
-from .errors import InputError, whole_number
-from .graph import Graph
-from .mixture import Mixture, Reference
+from .data.normalizer import Normalizer, check_signals, warn_of_units
+from .data.quantiles import Quantiles
+from .diffusion import parameterisation as score
+from .diffusion import plan, process, solvers
+from .graphs.graph import Graph
 from .networks import NETWORKS
-from .normalizer import Normalizer, blocks, check_signals, warn_of_units
-from .progress import bar
-from .quantiles import Quantiles
-from .reference import Gaussian, ledoit_wolf, spectral
-from .run import Run, read
-from .streams import Stream
-from .training import VALIDATION_MOST, Outcome, footprint, timed, train
+from .references import mixture
+from .references.gaussian import Gaussian, ledoit_wolf, spectral
+from .references.mixture import Mixture, Reference
+from .runs import contents as saving
+from .runs.folder import Run, read
+from .tasks import fill as imputation
+from .tasks import likelihood
+from .tasks import sample as sampling
+from .tasks import vary as augmentation
+from .training import methods
+from .training.config import Config
+from .training.loop import VALIDATION_MOST, Outcome, footprint, timed, train
 
 COPIES = 3  # of generated signals that are in memory at once
 BATCH_ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 25}  # activations (signals x nodes x width) sampled at a time
@@ -172,7 +168,7 @@ class GRCD:
 
     def _planned(self, gaussian: Gaussian, z_val: np.ndarray) -> plan.Plan:
         """How to sample: what brings signals nearest to validation signals."""
-        from .evaluation.metrics import energy
+        from .metrics.distances import energy
 
         if len(z_val) < plan.LEAST:
             return {nfe: plan.Choice() for nfe in plan.BUDGETS}

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ..files import write_json
+from ..core.files import write_json
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from ..core.errors import InputError
 from ..data import load_dataset
-from ..errors import InputError
-from ..pictures import DATA, INK, SAMPLES, label_axes, literal, save
+from ..report.pictures import DATA, INK, SAMPLES, label_axes, literal, save
 from . import suites
 from .cost import TARGETS
 from .measured import FITTED, LEAST, SCALAR, Entry, command, costs, curves, deviations, lacking, levels, ratios

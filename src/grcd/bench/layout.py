@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from ..errors import unknown
+from ..core.errors import unknown
 
 Lines = Sequence[Sequence[str]]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import InputError
-from ..methods import METHODS
+from ..core.errors import InputError
+from ..training.methods import METHODS
 from . import suites
 from .cells import Cell, measured
 

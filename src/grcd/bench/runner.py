@@ -22,20 +22,20 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .. import device as devices
-from ..config import Config
+from ..core import device as devices
+from ..core.errors import InputError, whole_number
+from ..core.files import make_folder
+from ..core.progress import bar
+from ..core.provenance import record
+from ..core.rows import evenly
 from ..data import Dataset, load_dataset
-from ..data.splits import evenly
-from ..errors import InputError, whole_number
 from ..evaluation import ammd, controls, distances, farther_test, fillers, filling, floor, permutation_test
 from ..evaluation.controls import draw
 from ..evaluation.filling import hidden
-from ..files import make_folder
-from ..methods import METHODS, sharing
 from ..model import GRCD
-from ..progress import bar
-from ..provenance import record
-from ..sampling import network_alone
+from ..tasks.sample import network_alone
+from ..training.config import Config
+from ..training.methods import METHODS, sharing
 from .cells import Cell, done, read, write
 
 T = TypeVar("T")

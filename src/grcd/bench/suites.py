@@ -23,10 +23,10 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from ..errors import unknown
+from ..core.errors import unknown
 from ..evaluation.fillers import FILLERS
 from ..evaluation.filling import MASKS
-from ..methods import METHODS
+from ..training.methods import METHODS
 from .cells import Cell
 
 SETTINGS = ("metr-la", "molene", "sbm-c1", "sbm-c4", "sbm-c16")

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import t as student
 
-from ..errors import InputError
+from ..core.errors import InputError
 from .cells import Cell, read
 from .layout import comma_separated, escaped, formatted, joined, markdown, piped
 from .measured import Entry, ratios

@@ -13,9 +13,9 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
-from .. import interrupts, memory
-from ..errors import InputError, InputWarning, unknown
-from ..files import is_full
+from ..core import interrupts, memory
+from ..core.errors import InputError, InputWarning, unknown
+from ..core.files import is_full
 
 SMALLER = {  # what to lower where memory does not suffice
     "train": "lower the batch or the width (--set batch=..., --set width=...), or take fewer nodes or rows",

@@ -102,7 +102,7 @@ def figures(
 
 
 def _refuse_file(results: Path) -> None:
-    from ..errors import InputError
+    from ..core.errors import InputError
 
     if results.is_file():
         raise InputError(f"a file as --results: {results}", "a folder of cells", "choose the folder")

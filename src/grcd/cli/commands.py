@@ -39,7 +39,7 @@ def demo(
     seed: Seed = 0,
 ) -> None:
     """Train, sample, score and draw on built-in data: two minutes on a laptop, nothing needed."""
-    from ..demo import demo as run_demo
+    from .demo import demo as run_demo
 
     run_demo(out, seed)
 
@@ -66,7 +66,7 @@ def train(
     """Train a model. Interrupt it anywhere: the same command goes on where it was."""
     from ..data import load_dataset
     from ..model import GRCD
-    from ..run import METRICS, is_finished
+    from ..runs.folder import METRICS, is_finished
 
     chosen: dict[str, Any] = parsing.settings(settings or [])
     if max_updates is not None:
@@ -113,8 +113,8 @@ def evaluate(
 ) -> None:
     """Score generated signals against held-out ones: aMMD and its parts, with the floor beside."""
     from ..data import load_dataset
+    from ..data.formats.signals import read_signals
     from ..data.matching import fitted
-    from ..data.signals import read_signals
     from ..evaluation import distances as measured
     from ..evaluation import evaluate as score
     from ..evaluation.distances import table as laid_out

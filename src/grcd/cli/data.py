@@ -16,7 +16,7 @@ app = typer.Typer(help="Datasets: list, get, inspect and export them.", no_args_
 @app.command("list")
 def list_data() -> None:
     """The datasets that have a name."""
-    from ..data.recipes import NAMES
+    from ..data.catalog.recipes import NAMES
 
     for name, about in NAMES.items():
         print(f"{name:10}{about}")
@@ -43,8 +43,8 @@ def get(
     METR-LA: speeds from the repository thanhquanse/PGAIN-VS, which states no licence; graph and positions from
     liyaguang/DCRNN (MIT), with which the data were published. Molene: Meteo-France, Licence Ouverte / Open Licence.
     """
-    from ..data import sources
-    from ..data.recipes import folders
+    from ..data.catalog import sources
+    from ..data.catalog.recipes import folders
 
     paths = sources.get(name, folders(data_dir)[0], given or [], mirror)
     for path in paths:
@@ -62,9 +62,9 @@ def inspect_data(
     force: Force = False,
 ) -> None:
     """One screen that tells whether these data suit the method, with a remedy for whatever does not."""
-    from ..errors import InputError
-    from ..files import refuse_existing
-    from ..inspection import inspect
+    from ..core.errors import InputError
+    from ..core.files import refuse_existing
+    from ..report.inspection import inspect
 
     if picture is not None:
         if len(files) > 1:
@@ -89,9 +89,9 @@ def export(
     force: Force = False,
 ) -> None:
     """Write a dataset as used (filled, split, capped) to one file: train, val, test, mean, std, adjacency, node_ids."""
+    from ..core.files import refuse_existing
     from ..data import load_dataset
-    from ..data.writing import check_dataset_ending, write_dataset
-    from ..files import refuse_existing
+    from ..data.formats.writing import check_dataset_ending, write_dataset
 
     check_dataset_ending(out)
     refuse_existing(out, force)

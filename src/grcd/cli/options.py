@@ -71,7 +71,7 @@ def on_data(command: Callable) -> Callable:
 
 
 def _parsed(options: dict) -> dict:
-    from ..errors import InputError
+    from ..core.errors import InputError
 
     cap = options["cap"]
     try:
@@ -84,7 +84,7 @@ def _parsed(options: dict) -> dict:
 
 def markers(values: list[float] | None) -> list[float]:
     """Of missing readings; NaN is one anyway."""
-    from ..errors import InputError
+    from ..core.errors import InputError
 
     if any(math.isinf(value) for value in values or []):
         raise InputError("--missing inf", "a finite number", "empty those cells: an infinite reading is none")
@@ -104,8 +104,8 @@ def asked(data: str, options: dict) -> dict:
 
 def found_again(facts: dict, run: Path) -> dict:
     """The data of a run, as it remembers them."""
-    from ..data.recipes import NAMES
-    from ..errors import InputError
+    from ..core.errors import InputError
+    from ..data.catalog.recipes import NAMES
 
     data = facts["data"]
     remembered = data.get("made", {}).get("asked", {})

@@ -11,7 +11,7 @@ def listed(text: str | None) -> list[str]:
 
 
 def numbers(text: str) -> list[int]:
-    from ..errors import InputError
+    from ..core.errors import InputError
 
     try:
         return [int(part) for part in text.split(",")]
@@ -21,7 +21,7 @@ def numbers(text: str) -> list[int]:
 
 def settings(pairs: list[str]) -> dict[str, str]:
     """`--set key=value` options; their keys and types are checked where the configuration is made."""
-    from ..errors import InputError
+    from ..core.errors import InputError
 
     for pair in pairs:
         if "=" not in pair:
@@ -32,7 +32,7 @@ def settings(pairs: list[str]) -> dict[str, str]:
 
 
 def shares(text: str | None) -> list[float]:
-    from ..errors import InputError
+    from ..core.errors import InputError
 
     try:
         found = [float(part) for part in text.split(",")] if text else []

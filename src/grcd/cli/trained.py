@@ -35,8 +35,8 @@ def sample(
     force: Force = False,
 ) -> None:
     """Generate signals from a trained model, in the units of the training signals."""
-    from ..data.writing import check_writable_ending, write_signals
-    from ..files import make_folder, refuse_existing
+    from ..core.files import make_folder, refuse_existing
+    from ..data.formats.writing import check_writable_ending, write_signals
     from ..model import load
 
     refuse_existing(out, force)
@@ -68,10 +68,10 @@ def impute(
     force: Force = False,
 ) -> None:
     """Fill the gaps of a table, with uncertainty: the median of many draws, quantiles, or all of them."""
-    from ..data.filled import Filled
+    from ..core.files import refuse_existing
+    from ..data.formats.filled import Filled
+    from ..data.formats.writing import check_writable_ending
     from ..data.given import read_given
-    from ..data.writing import check_writable_ending
-    from ..files import refuse_existing
     from ..model import load
 
     refuse_existing(out, force)
@@ -106,9 +106,9 @@ def augment(
 
     Of several variations all first ones come first, then the second ones, without their times.
     """
+    from ..core.files import refuse_existing
+    from ..data.formats.writing import check_writable_ending, write_signals
     from ..data.given import read_given
-    from ..data.writing import check_writable_ending, write_signals
-    from ..files import refuse_existing
     from ..model import load
 
     refuse_existing(out, force)
@@ -143,10 +143,10 @@ def score(
     import numpy as np
     import pandas
 
+    from ..core.files import refuse_existing, refuse_other_ending, whole
+    from ..data.formats.writing import refuse_not_finite, warn_of_formulas
     from ..data.given import read_given
     from ..data.times import as_text
-    from ..data.writing import refuse_not_finite, warn_of_formulas
-    from ..files import refuse_existing, refuse_other_ending, whole
     from ..model import load
 
     if out is not None:
@@ -202,11 +202,11 @@ def report(
 ) -> None:
     """One page on a run that a colleague can open: pictures, scores, where it comes from."""
     from .. import report as pages
+    from ..core.errors import InputError
+    from ..core.files import refuse_existing, refuse_other_ending
     from ..data import load_dataset
+    from ..data.formats.signals import read_signals
     from ..data.matching import fitted
-    from ..data.signals import read_signals
-    from ..errors import InputError
-    from ..files import refuse_existing, refuse_other_ending
     from ..model import load
 
     out = run / "report.html" if out is None else out

@@ -8,9 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..errors import InputError, unknown
-from ..graph import Graph
-from ..normalizer import Normalizer, blocks, check_signals
+from ..core.errors import InputError, unknown
+from ..core.rows import blocks
+from ..graphs.graph import Graph
+from .normalizer import Normalizer, check_signals
 from .splits import NAMES as SPLIT_NAMES
 
 

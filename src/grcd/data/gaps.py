@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ..errors import InputError, some, unknown
-from ..normalizer import blocks
+from ..core.errors import InputError, some, unknown
+from ..core.rows import blocks
 
 ZEROS = 0.01  # a share of exact zeros above this in a positive signal looks like a marker
 FEW = 1 << 20  # readings that are enough to look at

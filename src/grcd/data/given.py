@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import InputWarning, some
-from ..graph import Graph
-from ..normalizer import check_signals
+from ..core.errors import InputWarning, some
+from ..graphs.graph import Graph
+from .formats.signals import Table, read_signals
 from .matching import fitted
-from .signals import Table, read_signals
+from .normalizer import check_signals
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,18 +18,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InputError, InputWarning, some, unknown
-from ..graph import Graph
-from ..normalizer import check_signals
-from . import gaps, outliers, recipes, splits
+from ..core.errors import InputError, InputWarning, some, unknown
+from ..core.rows import evenly
+from ..graphs.graph import Graph
+from . import gaps, outliers, splits
 from . import times as clock
-from .arrays import Archive, names_of
+from .catalog import recipes
 from .dataset import Dataset
-from .graphs import read_graph
+from .formats.arrays import Archive, names_of
+from .formats.graphs import read_graph
+from .formats.signals import Table, existing, read_signals
+from .formats.writing import read_made
 from .matching import fitted, matched
-from .signals import Table, existing, read_signals
+from .normalizer import check_signals
 from .splits import NAMES as SPLIT_NAMES
-from .writing import read_made
 
 GRAPH_OPTIONS = ("symmetrize", "k", "bandwidth", "metric", "threshold")
 
@@ -160,7 +162,7 @@ def _table(signals: Any) -> Table:
 
 def _built_in(name: str, given: Options) -> Opened:
     _refuse_changed(given, f"the built-in {name}", {"data_dir"})
-    from . import sbm
+    from .catalog import sbm
 
     return _ready(sbm.load(int(name.removeprefix("sbm-c"))), given, name)
 
@@ -338,7 +340,7 @@ def _kept(values: np.ndarray, rows: dict, cap: Sequence[int], policy: str) -> tu
     kept = {}
     for split, part in rows.items():
         places = np.flatnonzero(seen[part])
-        chosen = places[splits.evenly(len(places), caps.get(split, len(places)))]
+        chosen = places[evenly(len(places), caps.get(split, len(places)))]
         whole = len(chosen) == len(seen[part])  # then a slice stays one, and its rows a view
         kept[split] = part if whole else np.arange(len(values))[part][chosen]
     return kept, int((~seen).sum())

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..errors import InputError, some
-from ..graph import Graph
-from ..normalizer import blocks
+from ..core.errors import InputError, some
+from ..core.rows import blocks
+from ..graphs.graph import Graph
 
 Match = tuple[np.ndarray, Graph, tuple[str, ...]]
 Fitted = tuple[np.ndarray, tuple[str, ...]]

@@ -22,10 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import InputWarning
-from ..normalizer import BLOCK, blocks
+from ..core.errors import InputWarning
+from ..core.rows import BLOCK, blocks, evenly
 from . import times as clock
-from .splits import evenly
 
 FAR, APART = 30.0, 20.0  # robust standard deviations; times the distance of the next reading
 MOST, SHARE = 8, 20  # of a node, and one in so many: more of them are no accident

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..errors import InputError, some
+from ..core.errors import InputError, some
 
 NAMES = ("train", "val", "test")
 SHARES = {"train": 7, "val": 1, "test": 2}
@@ -34,7 +34,7 @@ def cut(rows: int, names: Sequence[str] = NAMES) -> dict[str, slice]:
 
 def drawn(rows: int, seed: int, names: Sequence[str] = NAMES) -> dict[str, np.ndarray]:
     """The same shares at random; inside a split rows keep their order."""
-    from ..streams import Stream  # torch, which listing data can do without
+    from ..core.streams import Stream  # torch, which listing data can do without
 
     order = Stream(seed, "split").uniform(0, rows).argsort().numpy()
     return {name: np.sort(order[part]) for name, part in cut(rows, names).items()}
@@ -52,8 +52,3 @@ def labelled(labels: np.ndarray, where: str) -> dict[str, np.ndarray]:
             "correct the column, or leave the split to --split-by chronological or random",
         )
     return {name: np.flatnonzero(folded == name) for name in NAMES}
-
-
-def evenly(rows: int, cap: int) -> np.ndarray:  # (at most cap,) integers
-    """All rows, or ``cap`` of them evenly spaced."""
-    return np.linspace(0, rows - 1, min(rows, cap)).astype(int)

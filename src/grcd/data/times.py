@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InputError, some
+from ..core.errors import InputError, some
 
 NAMES = ("time", "timestamp", "timestamps", "datetime", "date")
 OFFSET = r"[T ]\s*[0-9].*?\s*(Z|[+-][0-9:]+)$"  # behind a time of day only: 2024-01-02 is no offset of -02

@@ -3,10 +3,10 @@
 The package is called ``evaluation`` because ``grcd.evaluate`` is the function users call.
 """
 
+from ..metrics.permutation import farther_test, permutation_test
+from .ammd import Scores, ammd, evaluate, floor
 from .controls import controls
 from .distances import Distance, distances
-from .permutation import farther_test, permutation_test
-from .score import Scores, ammd, evaluate, floor
 
 __all__ = [
     "Distance",

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from .. import reference
+from ..core.streams import Stream
 from ..data import Dataset
-from ..mixture import Mixture, select_by_bic
-from ..reference import Gaussian
-from ..streams import Stream
+from ..references import gaussian as reference
+from ..references.gaussian import Gaussian
+from ..references.mixture import Mixture, select_by_bic
 
 
 def controls(data: Dataset, mixture: bool = False) -> dict[str, Gaussian | Mixture]:

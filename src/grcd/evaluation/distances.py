@@ -26,15 +26,15 @@ from functools import partial
 import numpy as np
 import torch
 
+from ..core.errors import InputError
+from ..core.rows import blocks, evenly
+from ..core.streams import Stream
 from ..data import Dataset
-from ..data.splits import evenly
-from ..errors import InputError
-from ..graph import Graph
-from ..normalizer import blocks, check_signals
-from ..streams import Stream
-from . import metrics
-from .mmd import median_distance, mmd2
-from .statistics import STATISTICS
+from ..data.normalizer import check_signals
+from ..graphs.graph import Graph
+from ..metrics import distances as metrics
+from ..metrics.mmd import median_distance, mmd2
+from ..metrics.statistics import STATISTICS
 
 METRICS = {  # of generated and real signals; with what equal distributions score
     "energy": (metrics.energy, 0.0),

@@ -27,12 +27,12 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from ..core.rows import evenly
+from ..core.streams import Stream
+from ..core.systems import solve
 from ..data import Dataset
-from ..data.splits import evenly
-from ..observations import Observations, posterior
-from ..reference import full, ledoit_wolf
-from ..streams import Stream
-from ..systems import solve
+from ..references.gaussian import full, ledoit_wolf
+from ..references.observations import Observations, posterior
 
 WEIGHTS = (1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0)
 NEIGHBOURS = (1, 3, 5, 10, 20)

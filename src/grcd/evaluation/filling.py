@@ -18,9 +18,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..ensemble import quantiles
-from ..errors import unknown
-from ..streams import Stream
+from ..core.errors import unknown
+from ..core.streams import Stream
+from ..metrics.ensemble import quantiles
 
 MASKS = ("random-25", "random-75", "sensors", "blocks")
 RUN = 24  # signals that a silent sensor misses

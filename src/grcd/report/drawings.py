@@ -12,9 +12,9 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from .. import pictures
-from ..pictures import DATA, EDGE, GRID, INK, REFERENCE, SAMPLES, WIDTH, Drawn, label_axes, literal, scale
+from . import pictures
 from .material import Bands, Material
+from .pictures import DATA, EDGE, GRID, INK, REFERENCE, SAMPLES, WIDTH, Drawn, label_axes, literal, scale
 
 COLOURS = {INK: "currentColor", GRID: "var(--line)", EDGE: "var(--edge)"} | {
     colour: f"var(--{name})" for name, colour in (("data", DATA), ("reference", REFERENCE), ("samples", SAMPLES))

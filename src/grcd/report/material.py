@@ -9,16 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
+from ..core.errors import InputError, InputWarning
+from ..core.rows import evenly
 from ..data import Dataset
 from ..data.dataset import fingerprint
-from ..data.splits import evenly
-from ..ensemble import quantiles
-from ..errors import InputError, InputWarning
+from ..data.normalizer import check_signals
 from ..evaluation import Distance, Scores, distances, evaluate
-from ..evaluation.metrics import node_kolmogorov_smirnov
+from ..metrics.distances import node_kolmogorov_smirnov
+from ..metrics.ensemble import quantiles
 from ..model import GRCD
-from ..normalizer import check_signals
-from ..run import read_log
+from ..runs.folder import read_log
 
 MOST = 2000  # generated signals that are scored
 FEW = 10  # signals of which distances say nothing

@@ -10,16 +10,16 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from .. import provenance
+from ..core import provenance
+from ..core.files import whole
+from ..core.progress import bar
 from ..evaluation.distances import TITLES
-from ..evaluation.statistics import STATISTICS
-from ..files import whole
-from ..pictures import Drawn
-from ..progress import bar
-from ..run import versions
+from ..metrics.statistics import STATISTICS
+from ..runs.folder import versions
 from . import drawings
 from .drawings import svg
 from .material import DRAWS, Material
+from .pictures import Drawn
 
 NEAR = 1.1  # times another: about as near
 CHANCE = 1e-3  # an aMMD that is nothing

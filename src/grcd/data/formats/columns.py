@@ -1,0 +1,178 @@
+"""CSV files, read strictly: rows as long as the header, unique names, and text among numbers named by row and column.
+
+The separator is a comma, a semicolon or a tab, whichever the header has most of. Numbers have decimal points. An empty
+cell, `NA` or `NaN` in a number column is a gap. Columns of names and times are read as text, so that node `007` stays
+`007` and a station called `NA` is a station.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...core.errors import InputError
+from ..splits import LABELS
+from .header import GAPS, is_number, refuse_header
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+SEPARATORS = (",", ";", "\t")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table by column, with the names as the file has them."""
+
+    path: Path
+    names: list[str]
+    frame: DataFrame  # its columns are numbered
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def text(self, name: str) -> np.ndarray:  # (rows,) of str
+        """A column of names; every cell has to hold one."""
+        cells = self.frame[self.names.index(name)].to_numpy(dtype=object)
+        empty = [row for row, cell in enumerate(cells) if not isinstance(cell, str) or not cell.strip()]
+        if empty:
+            raise InputError(
+                f"{self.path} with no {name!r} in row {empty[0] + 1} ({len(empty)} such rows)",
+                "a name in every row",
+                "complete or remove those rows",
+            )
+        return np.array([cell.strip() for cell in cells], dtype=str)
+
+    def numbers(self, names: Iterable[str]) -> np.ndarray:  # (rows, columns) float64
+        """Columns of numbers, with NaN for gaps."""
+        from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+        places = [self.names.index(name) for name in names]
+        for place in places:
+            kind = self.frame[place].dtype
+            if is_bool_dtype(kind) or not is_numeric_dtype(kind):
+                raise self._text_among_numbers(place)
+        return self.frame[places].to_numpy(np.float64, copy=True)
+
+    def _text_among_numbers(self, place: int) -> InputError:
+        from pandas import to_numeric
+
+        cells = self.frame[place].astype(str)
+        bad = to_numeric(cells, errors="coerce").isna() & ~self.frame[place].isna()
+        row = int(np.argmax(bad.to_numpy())) if bad.any() else 0
+        cell, name = cells.iloc[row], self.names[place]
+        return InputError(
+            f"{cell!r} in row {row + 1}, column {name!r} of {self.path}",
+            "a number or an empty cell",
+            _remedy(cell, name, place),
+        )
+
+
+def _remedy(cell: str, name: str, place: int) -> str:
+    """What probably helps against text where a number should be."""
+    plain = re.sub(r"[\s_'\u2019]", "", unicodedata.normalize("NFKC", cell).replace("\u2212", "-"))
+    if is_number(plain):  # 1_000, 1 000 with any kind of space, a typesetter's minus
+        return f"write it plainly: {plain}"
+    if "," in plain and is_number(plain.replace(".", "").replace(",", ".")):
+        return "write decimal points, not commas"
+    if cell.strip().casefold() in LABELS:
+        return f"if the column says which split a row belongs to: --split-by {name}"
+    if place == 0:
+        return "if it is a time, write it like 2024-03-01 00:05; a first column of dates is taken as the time"
+    return "correct it, or leave it empty"
+
+
+def read_columns(
+    path: Path,
+    text: Callable[[list[str]], Iterable[str]] = lambda names: (),
+    known: Collection[str] = (),
+    square: bool = False,
+) -> Columns:
+    """A CSV file. ``text`` says, given the header, which columns hold names or times.
+
+    Numbers in the header are names if they are ``known`` ones; with ``square`` if as many rows as columns follow.
+    """
+    import pandas
+
+    try:
+        names, separator, rows = _scanned(path, known, square)
+        if rows == 0:
+            raise InputError(f"{path} with a header and no rows", "rows of values", "export the table again")
+        kept = {names.index(name) for name in text(names)}
+        places = range(len(names))
+        frame = pandas.read_csv(
+            path,
+            sep=separator,
+            header=None,
+            skiprows=1,
+            names=list(places),
+            index_col=False,
+            encoding="utf-8-sig",
+            dtype=dict.fromkeys(kept, str),
+            na_values={place: [] if place in kept else GAPS for place in places},
+            keep_default_na=False,
+            low_memory=False,
+            # From 3.1 on pandas is exact without being told, and would rather not be.
+            **({} if _version(pandas) >= (3, 1) else {"float_precision": "round_trip"}),
+        )
+    except UnicodeDecodeError:
+        raise InputError(f"{path}, which is not UTF-8 text", "a CSV file in UTF-8", "save it again as UTF-8") from None
+    except (csv.Error, OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise unreadable(path, error) from None
+    if len(frame) != rows:
+        raise unreadable(path, f"{rows} rows by its lines, {len(frame)} by its quotes")
+    for place in places:
+        if place not in kept and not pandas.api.types.is_numeric_dtype(frame[place].dtype):
+            frame[place] = _beyond_64_bits(frame[place])
+    return Columns(path, names, frame)
+
+
+def _version(package: ModuleType) -> tuple[int, ...]:
+    return tuple(int(part) for part in package.__version__.split(".")[:2])
+
+
+def _beyond_64_bits(cells: Series) -> Series:
+    """Whole numbers so large that pandas leaves them as text or objects, as numbers; other text as it is."""
+    text = cells.astype(str)
+    gap = cells.isna() | text.isin(GAPS)  # in such a column pandas leaves them as they are
+    whole = text[~gap].str.fullmatch(r"\s*[+-]?[0-9]+\s*").all()
+    return text.mask(gap, "nan").map(float) if whole else cells
+
+
+def _scanned(path: Path, known: Collection[str], square: bool) -> tuple[list[str], str, int]:
+    """Header, separator, and the number of rows, each as long as the header."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        first = file.readline()
+        if not first.strip():
+            raise InputError(f"{path}, which is empty or begins with an empty line", "a header", "write names first")
+        separator = max(SEPARATORS, key=first.count)
+        header = [name.strip() for name in next(csv.reader([first], delimiter=separator, strict=True))]
+        rows = 0
+        for row in csv.reader(file, delimiter=separator, strict=True):
+            if row and len(row) != len(header):
+                if len(header) == 1:
+                    refuse_header(path, header)
+                raise InputError(
+                    f"{len(row)} cells in row {rows + 1} of {path}",
+                    f"{len(header)} cells, as its header has",
+                    "complete the row, and look for stray separators",
+                )
+            rows += bool(row)
+    matrix = square and rows == len(header) > 2
+    refuse_header(path, header, header if matrix else known)
+    return header, separator, rows
+
+
+def unreadable(path: Path, error: object) -> InputError:
+    """The error for a file that is damaged, or of another kind than its ending says."""
+    return InputError(f"{path}, which cannot be read ({error})", "a whole file of its kind", "make the file again")

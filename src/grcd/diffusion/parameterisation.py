@@ -1,0 +1,224 @@
+"""Parameterisations: how a network output becomes a noise prediction ``eps_hat`` (section 3.3, appendix A.3).
+
+All regress on the noise of ``x~ = x_0 + q eps``; they differ in what the network sees and in what is known beforehand.
+Each is an affine map between a noise prediction and a network output: ``target`` turns the one into the other and
+``decoded`` turns it back, so the objective is ``|F_theta - target(x~, eps, q)|^2`` for every one of them.
+
+    epsilon          eps = F                              sees A_t x~ and t
+    residual         eps = q (Sigma + q^2 I)^-1 x~ + F    sees A_t x~ and t               (GRCD)
+    whitened         eps = -q / (a (v + q^2)) F           sees A_t x~ and t               (WSD-style)
+    preconditioned   x_0 = c_skip x~ + c_out F            sees c_in x~ and log(q) / 4     (EDM, controls)
+    denoised         x_0 = F, on the heat process         sees x and t                    (GAD)
+
+In graph coordinates the residual is eq. score, ``s_i = -x_i/gamma_i - f_i/eta_i``, and its target eq. loss, since
+``eta_i x_i / gamma_i = q x~_i / (v_i + q^2)``. The whitened score is the score times the reference's covariance in
+those coordinates, ``F_i = gamma_i s_i``. Whatever the parameterisation, the best network gives
+``eps_hat = E[eps | x~]``, hence the marginal score ``-eps_hat / q``; where data are Gaussian with covariance ``Sigma``
+the best residual is zero.
+
+``q`` is a float (one level for the batch) or a tensor (batch, 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ..core.errors import unknown
+from ..references.gaussian import Gaussian, scalar
+from ..references.mixture import Reference
+from .process import ConjugateProcess, HeatProcess, Level, Process, VEProcess
+
+
+@dataclass(frozen=True)
+class Epsilon:
+    """The network predicts the noise itself."""
+
+    process: Process
+
+    def target(self, x: Tensor, eps: Tensor, q: Level) -> Tensor:
+        """The output that stands for this noise; what the network is trained on, for ``x~ = x_0 + q eps``."""
+        return eps
+
+    def decoded(self, x: Tensor, output: Tensor, q: Level) -> Tensor:
+        """The noise that this output stands for."""
+        return output
+
+    def seen(self, x: Tensor, q: Level) -> Tensor:
+        """What the network looks at: the signal in graph coordinates."""
+        return self.process.to_graph(x, q)
+
+    def output(self, network: nn.Module, x: Tensor, q: Level) -> Tensor:
+        """``F_theta``."""
+        t = self.process.t(q)
+        if not isinstance(t, Tensor):  # made on the device: a copy from the host could not be captured
+            t = torch.full((), t, dtype=x.dtype, device=x.device)
+        return network(self.seen(x, q), t).to(x.dtype)
+
+    def eps_hat(self, network: nn.Module) -> Callable[[Tensor, float], Tensor]:
+        """The noise prediction as the solvers want it."""
+        return lambda x, q: self.decoded(x, self.output(network, x, q), q)
+
+    def losses(
+        self, network: nn.Module, x0: Tensor, eps: Tensor, q: Tensor, weight: Tensor | None = None
+    ) -> Tensor:  # (batch,)
+        """The denoising objective for each signal (eq. loss); modes or nodes, the mean square is the same.
+
+        Where entries of ``x0`` were not observed, ``weight`` (batch, nodes) says what each node counts.
+        """
+        x = x0 + q * eps
+        square = (self.output(network, x, q) - self.target(x, eps, q)).square()
+        return (square if weight is None else weight * square).mean(-1)
+
+    def baseline(self, reference: Reference, x0: Tensor, eps: Tensor, q: Tensor) -> Tensor:  # (batch, nodes)
+        """The squared error, in the same terms, of the noise that the reference alone predicts."""
+        x = x0 + q * eps
+        return (self.target(x, reference.eps(x, q), q) - self.target(x, eps, q)).square()
+
+
+@dataclass(frozen=True)
+class Residual(Epsilon):
+    """The network predicts what the reference leaves over."""
+
+    reference: Reference
+
+    def target(self, x: Tensor, eps: Tensor, q: Level) -> Tensor:
+        return eps - self.reference.eps(x, q)
+
+    def decoded(self, x: Tensor, output: Tensor, q: Level) -> Tensor:
+        return self.reference.eps(x, q) + output
+
+
+@dataclass(frozen=True)
+class Whitened(Epsilon):
+    """The network predicts the score times the covariance ``gamma`` of a reference (spectral or scalar)."""
+
+    process: ConjugateProcess
+    reference: Gaussian
+
+    def _gain(self, q: Level) -> Tensor:
+        """``-gamma_i / eta_i = -a_i (v_i + q^2) / q``."""
+        return -self.process.a(q) * self.reference.variance(q) / q
+
+    def target(self, x: Tensor, eps: Tensor, q: Level) -> Tensor:
+        return self.process.nodes(self.process.modes(eps) * self._gain(q))
+
+    def decoded(self, x: Tensor, output: Tensor, q: Level) -> Tensor:
+        return self.process.nodes(self.process.modes(output) / self._gain(q))
+
+
+@dataclass(frozen=True)
+class Preconditioned(Epsilon):
+    """EDM's preconditioning ``x_0 = c_skip x~ + c_out F(c_in x~)`` for data of variance 1 at every node.
+
+    The weighting ``1/c_out^2`` makes the objective the plain square of ``F``.
+    """
+
+    def coefficients(self, q: Level) -> tuple[Level, Level, Level]:
+        """``c_skip, c_in, c_out``: numbers here, one a mode where the graph shapes them."""
+        total = 1 + q**2
+        return 1 / total, total**-0.5, q * total**-0.5
+
+    def scaled(self, x: Tensor, by: Level) -> Tensor:
+        return x * by
+
+    def seen(self, x: Tensor, q: Level) -> Tensor:
+        return self.scaled(x, self.coefficients(q)[1])
+
+    def target(self, x: Tensor, eps: Tensor, q: Level) -> Tensor:
+        skip, _, out = self.coefficients(q)  # (x_0 - c_skip x~) / c_out with x_0 = x~ - q eps
+        return self.scaled(x, (1 - skip) / out) - self.scaled(eps, q / out)
+
+    def decoded(self, x: Tensor, output: Tensor, q: Level) -> Tensor:
+        skip, _, out = self.coefficients(q)
+        return self.scaled(x, (1 - skip) / q) - self.scaled(output, out / q)
+
+
+@dataclass(frozen=True)
+class StaticPreconditioned(Preconditioned):
+    """The same, but what the network sees has passed the fixed graph filter ``(I + L_delta)^-1/2``."""
+
+    process: ConjugateProcess | VEProcess
+
+    def seen(self, x: Tensor, q: Level) -> Tensor:
+        p = self.process
+        return p.nodes(p.modes(super().seen(x, q)) * (1 + p.mu) ** -0.5)
+
+
+@dataclass(frozen=True)
+class ConjugatePreconditioned(Preconditioned):
+    """Shaped by the graph at every level: ``c_skip = a^2``, ``c_in = a``, ``c_out = q a`` with GRCD's ``a_i(q)``."""
+
+    process: ConjugateProcess | VEProcess
+
+    def coefficients(self, q: Level) -> tuple[Level, Level, Level]:
+        a2 = 1 / (1 + self.process.mu * q**2)
+        return a2, a2**0.5, q * a2**0.5
+
+    def scaled(self, x: Tensor, by: Level) -> Tensor:
+        return self.process.nodes(self.process.modes(x) * by)
+
+
+@dataclass(frozen=True)
+class Denoised(Epsilon):
+    """GAD: the network predicts ``x_0`` from ``x = H x_0 + sqrt(Sigma) eps``, by its time ``t`` in place of ``q``.
+
+    The objective ``|x_0_hat - x_0|^2 / (1 + 2 sigma^2 c)`` plus a little total variation ``x_0_hat' L x_0_hat``.
+    """
+
+    process: HeatProcess
+    tv: float = 5e-3
+
+    def corrupted(self, x0: Tensor, eps: Tensor, t: Level) -> Tensor:
+        p = self.process
+        return p.nodes(p.modes(x0) * p.a(t) + p.modes(eps) * p.variance(t).sqrt())
+
+    def seen(self, x: Tensor, t: Level) -> Tensor:
+        return x
+
+    def graph_score(self, network: nn.Module) -> Callable[[Tensor, float], Tensor]:
+        """``-(x - H x_0_hat) / Sigma``, as the sampler wants it."""
+        p = self.process
+
+        def score(x: Tensor, t: float) -> Tensor:
+            x0 = self.output(network, x, t)
+            return -p.nodes((p.modes(x) - p.a(t) * p.modes(x0)) / p.variance(t))
+
+        return score
+
+    def losses(self, network: nn.Module, x0: Tensor, eps: Tensor, t: Tensor, weight: Tensor | None = None) -> Tensor:
+        p = self.process
+        x0_hat = self.output(network, self.corrupted(x0, eps, t), t)
+        square = (x0_hat - x0).square()
+        fit = (square if weight is None else weight * square).mean(-1, keepdim=True)
+        smooth = (p.modes(x0_hat).square() * (p.lam - p.lam.min())).mean(-1, keepdim=True)
+        return (fit / (1 + 2 * p.sigma**2 * p.c(t)) + self.tv * smooth).squeeze(-1)
+
+    def baseline(self, reference: Reference, x0: Tensor, eps: Tensor, t: Tensor) -> Tensor:
+        """The reference's posterior mean of ``x_0``, in whose basis the process is diagonal."""
+        assert isinstance(reference, Gaussian)
+        p = self.process
+        x, v = p.modes(self.corrupted(x0, eps, t)), reference.v
+        x0_hat = p.nodes(x * v * p.a(t) / (v * p.a(t) ** 2 + p.variance(t)))
+        return (x0_hat - x0).square() / (1 + 2 * p.sigma**2 * p.c(t))
+
+
+def make(name: str, process: Process, reference: Reference) -> Epsilon:
+    if name not in PARAMETERISATIONS:
+        raise unknown("parameterisation", name, PARAMETERISATIONS)
+    return PARAMETERISATIONS[name](process, reference)
+
+
+PARAMETERISATIONS: dict[str, Callable[..., Epsilon]] = {
+    "epsilon": lambda process, reference: Epsilon(process),
+    "residual": Residual,
+    "whitened-scalar": lambda process, reference: Whitened(process, scalar(reference)),
+    "whitened-graph": Whitened,
+    "preconditioned": lambda process, reference: Preconditioned(process),
+    "preconditioned-static": lambda process, reference: StaticPreconditioned(process),
+    "preconditioned-conjugate": lambda process, reference: ConjugatePreconditioned(process),
+    "denoised": lambda process, reference: Denoised(process),
+}

@@ -1,0 +1,282 @@
+"""Forward processes, diagonal in the graph-Fourier basis (section 3.1, appendix A.1).
+
+**Conjugate process.** The clock of mode ``i`` is chosen such that ``x~ = A_t^-1 x`` is plain isotropic noise,
+``x~_t = x_0 + q(t) eps``, with ``q(t) = kappa t``. Matching the coefficients of
+
+    dx_i = -mu_i c_i x_i dt + sqrt(2 sigma^2 c_i) dW_i          (eq. sde)
+
+with those of ``a_i x~_i`` gives ``a_i' = -mu_i c_i a_i`` and ``sigma^2 c_i = a_i^2 q q'``, whose solution is
+
+    a_i = (1 + mu_i q^2 / sigma^2)^-1/2                         (Prop. 1)
+    c_i = q q' / (sigma^2 + mu_i q^2)                           (Cor. 1, eq. Mode-dependent_clock)
+    C_i = log(1 + mu_i q^2 / sigma^2) / (2 mu_i)                (eq. integrated_clock_app)
+
+Every mode then has noise variance ``q^2`` in conjugate coordinates and conditional SNR ``1/q^2``.
+
+**Variance exploding** (EDM and the preconditioning controls). The same isotropic corruption without the graph,
+``x = x_0 + q eps``, with log-normal levels in training, down to zero noise in sampling.
+
+**Heat** (GAD, arXiv 2510.05036). One clock for all modes, ``dx = -L_gamma x ds + sqrt(2) sigma dW`` in heat time ``s``
+with ``L_gamma = L + gamma I``, so that ``x = H x_0 + sqrt(Sigma) eps`` with ``H = exp(-s L_gamma)`` and
+``Sigma = sigma^2 (I - H^2) L_gamma^-1``. Heat time runs as ``s(t) = int c`` with ``c(t) = c_min + k (t/T)^alpha`` and
+``s(T) = S``. Training and sampling choose heat times and map them to ``t`` by two Newton steps from ``s/S``, kept in
+[0, 1]. Those do not converge: nearly all of heat time, from ``s`` = 0.1 up, ends at ``t`` above 0.78, where ``s(t)`` is
+above 2. The process itself stays exact, because everything is a function of ``t``, but little is ever seen below, and
+a sampler's last step is a leap. This is what the paper's figures show (docs/paper.md).
+
+**Shared clock** (appendix A.1.2). One clock for all modes, as in graph heat diffusion, cannot do that: its variance in
+coordinates with the attenuation undone is ``sigma^2/mu_i (exp(2 mu_i C) - 1)``, which depends on ``mu_i``.
+
+Times and noise levels are floats or tensors; per-mode results broadcast as ``(..., modes)``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, overload
+
+import torch
+from torch import Tensor
+
+from ..graphs.graph import Spectrum
+
+if TYPE_CHECKING:
+    from ..training.config import Config
+
+Level = float | Tensor  # a time or a noise level
+
+
+class _OnGraph:
+    """What all processes share: the graph-Fourier basis."""
+
+    U: Tensor  # (nodes, modes)
+
+    def modes(self, x: Tensor) -> Tensor:
+        """Graph-Fourier coefficients ``U^T x`` of signals in the rows of ``x``."""
+        return x @ self.U
+
+    def nodes(self, z: Tensor) -> Tensor:
+        return z @ self.U.T
+
+    def to_graph(self, x: Tensor, q: Level) -> Tensor:
+        """From the coordinates of the sampler to the graph's, the same but for a process that says otherwise."""
+        return x
+
+
+@dataclass(frozen=True)
+class ConjugateProcess(_OnGraph):
+    """``x_t = A_t (x_0 + q(t) eps)`` with ``A_t = (I + q^2/sigma^2 L_delta)^-1/2``."""
+
+    mu: Tensor  # (modes,) eigenvalues of L_delta, float64
+    U: Tensor  # (nodes, modes) their eigenvectors
+    kappa: float = 2.0
+    sigma: float = 1.0
+    t_min: float = 0.02
+    t_max: float = 1.0
+
+    @classmethod
+    def on(cls, spectrum: Spectrum, delta: float = 0.05, **settings: float) -> ConjugateProcess:
+        return cls(torch.from_numpy(spectrum.scaled(delta)), torch.from_numpy(spectrum.U), **settings)
+
+    def to(self, device: torch.device | str) -> ConjugateProcess:
+        return ConjugateProcess(self.mu.to(device), self.U.to(device), self.kappa, self.sigma, self.t_min, self.t_max)
+
+    # -- the scalar clock ------------------------------------------------------------------------------------------
+
+    @overload
+    def q(self, t: float) -> float: ...
+    @overload
+    def q(self, t: Tensor) -> Tensor: ...
+    def q(self, t: Level) -> Level:
+        """Noise level ``q(t) = kappa t``."""
+        return self.kappa * t
+
+    def t(self, q: Level) -> Level:
+        """Its inverse: the time the network is told."""
+        return q / self.kappa
+
+    @property
+    def q_min(self) -> float:
+        return self.q(self.t_min)
+
+    @property
+    def q_max(self) -> float:
+        return self.q(self.t_max)
+
+    def training_level(self, u: Tensor) -> Tensor:
+        """The noise level of a training draw: ``t`` uniform on [t_min, t_max], for ``u`` uniform on [0, 1)."""
+        return self.q(self.t_min + (self.t_max - self.t_min) * u)
+
+    # -- per mode --------------------------------------------------------------------------------------------------
+
+    def a(self, q: Level) -> Tensor:
+        """Signal coefficient ``a_i = (1 + mu_i q^2/sigma^2)^-1/2`` (Prop. 1)."""
+        return (1 + self.mu * q**2 / self.sigma**2) ** -0.5
+
+    def eta(self, q: Level) -> Tensor:
+        """Conditional standard deviation ``eta_i = q a_i`` (section 3.3); tends to ``sigma / sqrt(mu_i)``."""
+        return q * self.a(q)
+
+    def conditional_snr(self, q: Level) -> Tensor:
+        """``a_i^2 / eta_i^2 = 1/q^2``, the same for every mode (eq. snr_conditional)."""
+        return self.a(q) ** 2 / self.eta(q) ** 2
+
+    def c(self, t: Level) -> Tensor:
+        """Clock rate ``c_i = q q' / (sigma^2 + mu_i q^2)`` (Cor. 1)."""
+        q = self.q(t)
+        return q * self.kappa / (self.sigma**2 + self.mu * q**2)
+
+    def C(self, t: Level) -> Tensor:
+        """Integrated clock ``C_i = log(1 + mu_i q^2/sigma^2) / (2 mu_i)`` (eq. integrated_clock_app)."""
+        return torch.log1p(self.mu * self.q(t) ** 2 / self.sigma**2) / (2 * self.mu)
+
+    def b(self, t: Level) -> Tensor:
+        """Drift coefficient ``b_i = -mu_i c_i``."""
+        return -self.mu * self.c(t)
+
+    def g2(self, t: Level) -> Tensor:
+        """Squared diffusion coefficient ``g_i^2 = 2 sigma^2 c_i``."""
+        return 2 * self.sigma**2 * self.c(t)
+
+    def gamma(self, v: Level, q: Level) -> Tensor:
+        """Variance of a reference with spectral variances ``v``: ``gamma_i = a_i^2 (v_i + q^2)`` (eq. gamma)."""
+        return self.a(q) ** 2 * (v + q**2)
+
+    @property
+    def gamma_limit(self) -> Tensor:
+        """``sigma^2 / mu_i``: what ``gamma_i`` tends to as ``q`` grows, whatever ``v`` (eq. gmrf_limit_main)."""
+        return self.sigma**2 / self.mu
+
+    # -- coordinates -----------------------------------------------------------------------------------------------
+
+    def to_graph(self, x: Tensor, q: Level) -> Tensor:
+        """``x = A_t x~``: from conjugate to graph coordinates, where the network looks at the signal."""
+        return self.nodes(self.modes(x) * self.a(q))
+
+    def to_conjugate(self, x: Tensor, q: Level) -> Tensor:
+        """``x~ = A_t^-1 x``."""
+        return self.nodes(self.modes(x) / self.a(q))
+
+    def graph_score(self, eps: Tensor, q: Level) -> Tensor:
+        """The score in graph coordinates that a noise prediction stands for, ``s_i = -eps_i / eta_i`` (eq. score)."""
+        return -self.nodes(self.modes(eps) / self.eta(q))
+
+
+@dataclass(frozen=True)
+class VEProcess(_OnGraph):
+    """``x_q = x_0 + q eps``. The basis is there for preconditioners that are shaped by the graph."""
+
+    mu: Tensor  # (modes,) eigenvalues of L_delta
+    U: Tensor  # (nodes, modes)
+    q_min: float = 0.02
+    q_max: float = 32.64
+    mean: float = -1.2  # of log q in training
+    spread: float = 1.2
+
+    def to(self, device: torch.device | str) -> VEProcess:
+        return replace(self, mu=self.mu.to(device), U=self.U.to(device))
+
+    def t(self, q: Level) -> Level:
+        """What the network is told: ``log(q) / 4``."""
+        return q.log() / 4 if isinstance(q, Tensor) else math.log(q) / 4
+
+    def training_level(self, u: Tensor) -> Tensor:
+        """Log-normal, for ``u`` uniform on [0, 1)."""
+        return torch.exp(self.mean + self.spread * torch.special.ndtri(u.clamp(1e-12, 1 - 1e-12)))
+
+
+@dataclass(frozen=True)
+class HeatProcess(_OnGraph):
+    """GAD's forward process, by its time ``t``; the defaults are those of table app_hparams."""
+
+    lam: Tensor  # (modes,) eigenvalues of L_gamma = L + gamma I, L the symmetric normalised Laplacian
+    U: Tensor  # (nodes, modes)
+    sigma: float = 1.0
+    S: float = 7.0
+    alpha: float = 4.0
+    c_min: float = 0.1
+    draw: float = 0.65  # exponent of the training draw
+
+    @classmethod
+    def on(cls, spectrum: Spectrum, gamma: float = 0.8) -> HeatProcess:
+        return cls(torch.from_numpy(spectrum.lam + gamma), torch.from_numpy(spectrum.U))
+
+    def to(self, device: torch.device | str) -> HeatProcess:
+        return replace(self, lam=self.lam.to(device), U=self.U.to(device))
+
+    @property
+    def k(self) -> float:
+        return (self.S - self.c_min) * (self.alpha + 1)
+
+    def c(self, t: Level) -> Level:
+        """The clock's rate, for T = 1."""
+        return self.c_min + self.k * t**self.alpha
+
+    def heat(self, t: Level) -> Level:
+        """Heat time ``s(t)``, the integral of the clock."""
+        return self.c_min * t + self.k / (self.alpha + 1) * t ** (self.alpha + 1)
+
+    @overload
+    def newton(self, s: float) -> float: ...
+    @overload
+    def newton(self, s: Tensor) -> Tensor: ...
+    def newton(self, s: Level) -> Level:
+        """Roughly the time at which heat time is ``s``: GAD's two steps."""
+        t = s / self.S
+        for _ in range(2):
+            t = t - (self.heat(t) - s) / self.c(t)
+            t = t.clamp(0, 1) if isinstance(t, Tensor) else min(max(t, 0.0), 1.0)
+        return t
+
+    def t(self, t: Level) -> Level:
+        """What the network is told: the time itself."""
+        return t
+
+    def training_level(self, u: Tensor) -> Tensor:
+        return self.newton(self.S * u**self.draw)
+
+    def a(self, t: Level) -> Tensor:
+        """``H = exp(-s lam)``."""
+        return torch.exp(-self.lam * self.heat(t))
+
+    def variance(self, t: Level) -> Tensor:
+        """``Sigma = sigma^2 (1 - H^2) / lam``."""
+        return -(self.sigma**2) / self.lam * torch.expm1(-2 * self.lam * self.heat(t))
+
+
+@dataclass(frozen=True)
+class SharedClock:
+    """Graph heat diffusion: one integrated clock ``C`` for every mode (appendix A.1.2)."""
+
+    mu: Tensor  # (modes,)
+    sigma: float = 1.0
+
+    def a(self, C: Level) -> Tensor:
+        """Attenuation ``exp(-mu_i C)``."""
+        return torch.exp(-self.mu * C)
+
+    def variance(self, C: Level) -> Tensor:
+        """Conditional variance in graph coordinates (eq. shared_native_variance_app)."""
+        return -(self.sigma**2) / self.mu * torch.expm1(-2 * self.mu * C)
+
+    def conjugate_variance(self, C: Level) -> Tensor:
+        """Conditional variance with the attenuation undone (eq. shared_conjugate_variance_app)."""
+        return self.sigma**2 / self.mu * torch.expm1(2 * self.mu * C)
+
+    def matching_clock(self, q: Level) -> Tensor:
+        """``C_i*`` at which mode ``i`` alone would reach variance ``q^2``: strictly decreasing in ``mu_i``."""
+        return torch.log1p(self.mu * q**2 / self.sigma**2) / (2 * self.mu)
+
+
+Process = ConjugateProcess | VEProcess | HeatProcess
+
+
+def make(kind: str, spectrum: Spectrum, config: Config, levels: tuple[float, float]) -> Process:
+    """A forward process by name, with the settings that concern it."""
+    if kind == "heat":
+        return HeatProcess.on(spectrum)
+    conjugate = ConjugateProcess.on(
+        spectrum, config.delta, kappa=config.kappa, sigma=config.sigma, t_min=config.t_min, t_max=config.t_max
+    )
+    return conjugate if kind == "conjugate" else VEProcess(conjugate.mu, conjugate.U, *levels)

@@ -1,0 +1,287 @@
+"""One training protocol for every method (appendix A.6.2): Adam, EMA, validation of the EMA weights, early stopping.
+
+What an update draws (batch, noise, times) is keyed by the seed and the number of the update, so a run that was
+interrupted goes on as if it had not been, and all methods with one seed see the same draws. On CUDA the whole update is
+captured once in a graph and replayed.
+
+**Gaps.** Of a signal with missing entries (NaN) the network has to see something everywhere. Every time it is drawn,
+what is missing is drawn too, given what was observed, from the Gaussian reference; and the objective asks about
+observed entries only,
+
+    mean over signals and nodes of   weight * (f_theta - f*)^2,     weight = observed / (share of entries observed)
+
+which is the mean square over what was observed. If the data are the reference, completed signals are data too.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+
+from ..core.device import captured
+from ..core.errors import InputError
+from ..core.progress import bar
+from ..core.rows import blocks, evenly
+from ..core.streams import Stream
+from ..diffusion.parameterisation import Epsilon
+from ..references.gaussian import Gaussian
+from ..references.mixture import Reference
+from .config import Config
+from .stopping import Plateau
+
+CHUNK = 16  # updates whose draws are made together
+VALIDATION_DRAWS = 1024  # at least; small validation splits are used several times, with other noise
+VALIDATION_MOST = 5000  # signals; of larger splits so many, evenly spaced
+
+
+class State:
+    """Everything that training changes. Tensors are restored in place, so that a captured graph stays valid."""
+
+    def __init__(self, network: nn.Module, config: Config, baseline: float):
+        self.network, self.ema = network, copy.deepcopy(network).requires_grad_(False)
+        self.parameters = list(network.parameters())
+        cuda = self.parameters[0].is_cuda
+        self.optimizer = torch.optim.Adam(
+            self.parameters, lr=config.lr, weight_decay=config.weight_decay, fused=True, capturable=cuda
+        )
+        for p in self.parameters:  # what Adam would make at its first step, made now: a graph needs it to exist
+            self.optimizer.state[p] = {
+                "step": torch.zeros((), device=p.device),
+                "exp_avg": torch.zeros_like(p),
+                "exp_avg_sq": torch.zeros_like(p),
+            }
+        self.best = copy.deepcopy(self.ema)
+        self.plateau = Plateau(baseline, config.stopping, config.patience, config.tolerance)
+        self.update = 0
+        self.seconds = 0.0
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of them by name, as views: to be saved, or to be copied into."""
+        named: dict[str, Tensor] = {}
+        for part in ("network", "ema", "best"):
+            named |= {f"{part}.{name}": p.data for name, p in getattr(self, part).named_parameters()}
+        for (name, _), p in zip(self.network.named_parameters(), self.parameters, strict=True):
+            named |= {f"adam.{key}.{name}": value for key, value in self.optimizer.state[p].items()}
+        return named
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        with torch.no_grad():
+            for name, here in self.tensors().items():
+                here.copy_(tensors[name])
+
+
+def draws(
+    config: Config, samples: int, nodes: int, start: int, device: torch.device | str = "cpu"
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """What each update draws, from update ``start`` on: (batch indices, noise, uniform numbers for the times)."""
+    batch, time, noise = (Stream(config.seed, purpose, device) for purpose in ("batch", "time", "noise"))
+    while True:
+        chunk = range(start, start + CHUNK)
+        yield from zip(
+            batch.integers(chunk, config.batch, samples),
+            noise.normal(chunk, config.batch * nodes).unflatten(-1, (config.batch, nodes)),
+            time.uniform(chunk, config.batch).unsqueeze(-1),
+            strict=True,
+        )
+        start += CHUNK
+
+
+class Signals:
+    """Signals by index, complete and in float64, with the weight of their entries in the loss."""
+
+    def __init__(self, x: Tensor, reference: Gaussian | None, random: Stream):
+        self.x, self.reference, self.random = x, reference, random
+        missing = sum(int(x[rows].isnan().sum()) for rows in blocks(*x.shape))
+        self.share, self.gaps = 1 - missing / x.numel(), missing > 0
+
+    def __call__(self, index: Tensor | slice, number: int = 0) -> tuple[Tensor, Tensor | None]:
+        """(batch, nodes) each; gaps are drawn from the noise of that ``number``. No weight where there are none."""
+        x = self.x[index].double()
+        if not self.gaps:
+            return x, None
+        noise = self.random.normal(number, x.numel()).view_as(x)
+        assert self.reference is not None, "signals with gaps need a reference to fill them from"
+        return self.reference.completed(x, noise), x.isfinite().double() / self.share
+
+
+class Update:
+    """One optimiser step on buffers that ``__call__`` fills; on CUDA a captured graph.
+
+    The signals may be float32; ``reference`` fills their gaps, if they have any.
+    """
+
+    def __init__(
+        self, state: State, score: Epsilon, x_train: Tensor, config: Config, reference: Gaussian | None = None
+    ):
+        self.state, self.score, self.config = state, score, config
+        device = x_train.device
+        self.signals = Signals(x_train, reference, Stream(config.seed, "gaps", device))
+        self.x0, self.noise, weight = (
+            torch.zeros(config.batch, x_train.shape[1], dtype=torch.float64, device=device) for _ in range(3)
+        )
+        self.weight = weight if self.signals.gaps else None
+        self.u = torch.zeros(config.batch, 1, dtype=torch.float64, device=device)
+        self.total = torch.zeros((), dtype=torch.float64, device=device)  # training loss since it was last read
+        self.replay = self._captured() if device.type == "cuda" else self._step
+
+    def __call__(self, index: Tensor, noise: Tensor, u: Tensor) -> None:
+        x0, weight = self.signals(index, self.state.update)
+        for buffer, value in ((self.x0, x0), (self.weight, weight), (self.noise, noise), (self.u, u)):
+            if buffer is not None and value is not None:
+                buffer.copy_(value)
+        self.replay()
+
+    def _step(self) -> None:
+        state, config = self.state, self.config
+        q = self.score.process.training_level(self.u)
+        loss = self.score.losses(state.network, self.x0, self.noise, q, self.weight).mean()
+        state.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(state.parameters, config.clip)
+        state.optimizer.step()
+        with torch.no_grad():
+            torch._foreach_lerp_(list(state.ema.parameters()), [*state.parameters], 1 - config.ema)
+            self.total += loss
+
+    def _captured(self) -> Callable[[], None]:
+        before = {name: tensor.clone() for name, tensor in self.state.tensors().items()}
+        replay = captured(self._step)
+        self.state.restore(before)
+        self.total.zero_()
+        return replay
+
+
+class Validation:
+    """The denoising error: of a network, and of the reference alone (the ``baseline``).
+
+    The draws are the same every time; under the stopping rule "paper" each validation has its own. Gaps are
+    filled once.
+    """
+
+    def __init__(self, score: Epsilon, x_val: Tensor, config: Config, reference: Gaussian | None = None):
+        self.score, self.config = score, config
+        x = x_val[evenly(len(x_val), VALIDATION_MOST)]
+        x = x.repeat(-(-VALIDATION_DRAWS // len(x)), 1)
+        self.x, self.weight = Signals(x, reference, Stream(config.seed, "validation gaps", x.device))(slice(None))
+        self.random = Stream(config.seed, "validation", x.device)
+
+    def draws(self, update: int = 0) -> tuple[Tensor, Tensor]:
+        """Noise and noise levels for every signal."""
+        n, first = len(self.x), 3 * update if self.config.stopping == "paper" else 0
+        noise = self.random.normal(first, self.x.numel()).view_as(self.x)
+        # Stratified: every stretch of the time axis is looked at, in random order over the signals.
+        u = (self.random.uniform(first + 1, n).argsort() + self.random.uniform(first + 2, n)) / n
+        return noise, self.score.process.training_level(u)[:, None]
+
+    @torch.no_grad()
+    def __call__(self, network: nn.Module, update: int = 0) -> float:
+        given = (self.x, *self.draws(update), *([] if self.weight is None else [self.weight]))
+        batches = zip(*(part.split(self.config.batch) for part in given), strict=True)
+        return float(torch.cat([self.score.losses(network, *batch) for batch in batches]).mean())
+
+    def baseline(self, reference: Reference) -> float:
+        """The error of predicting the noise by the reference."""
+        noise, q = self.draws()
+        square = self.score.baseline(reference, self.x, noise, q)
+        return float((square if self.weight is None else self.weight * square).mean())
+
+
+class Outcome:
+    """What training ends with: the EMA weights of the best validation, and how it went."""
+
+    def __init__(self, state: State):
+        plateau = state.plateau
+        self.network = state.best
+        self.summary = {
+            "updates": state.update,
+            "best_update": plateau.best_update,
+            "val": plateau.best_loss,
+            "val_reference_alone": plateau.baseline,
+            "seconds": round(state.seconds, 1),
+            "stopped": _stopped(plateau, state.update),
+        }
+
+
+def _stopped(plateau: Plateau, update: int) -> str:
+    if plateau.reached:
+        return "validation stopped improving"
+    return f"max_updates reached{', still improving' if plateau.best_update == update else ''}"
+
+
+def train(
+    score: Epsilon,
+    reference: Reference,
+    network: nn.Module,
+    x_train: Tensor,  # (samples, nodes) z-scored, float32 or float64, NaN where missing, on the device
+    x_val: Tensor,
+    config: Config,
+    filler: Gaussian | None = None,
+    log: Callable[[State, dict], None] = lambda state, record: None,
+    resume: Callable[[State], None] = lambda state: None,
+) -> Outcome:
+    """Train until validation stops improving. ``log`` is told of every validation, ``resume`` may restore a state.
+
+    Gaps are drawn from ``filler``, a Gaussian; by default the reference.
+    """
+    if filler is None and isinstance(reference, Gaussian):
+        filler = reference
+    validation = Validation(score, x_val, config, filler)
+    state = State(network, config, validation.baseline(reference))
+    update = Update(state, score, x_train, config, filler)
+    resume(state)
+    if state.update == 0 and getattr(network, "starts_at_zero", False):  # the reference itself is the one to beat
+        state.plateau.begin(validation(state.ema))
+    began, every, note = time.monotonic() - state.seconds, config.validate_every, ""
+    drawn = draws(config, len(x_train), x_train.shape[1], state.update, x_train.device)
+    with bar("training", config.max_updates) as advance:
+        while not state.plateau.reached and state.update < config.max_updates:
+            update(*next(drawn))
+            state.update += 1
+            advance(state.update, note)
+            if state.update % every == 0 or state.update == config.max_updates:
+                loss = validation(state.ema, state.update)
+                if not math.isfinite(loss):
+                    raise InputError(
+                        f"a validation error of {loss} at update {state.update}: training diverged",
+                        "a finite one",
+                        "lower the learning rate (lr), and look for wild values in the signals",
+                    )
+                if state.plateau.observe(loss, state.update):
+                    state.best.load_state_dict(state.ema.state_dict())
+                state.seconds = time.monotonic() - began
+                steps = (state.update - 1) % every + 1
+                record = {"update": state.update, "train": float(update.total) / steps, "val": loss}
+                update.total.zero_()
+                note = f"loss {record['train']:.4f} val {loss:.4f}"
+                log(state, record)
+    return Outcome(state)
+
+
+def footprint(numbers: int, nodes: int, config: Config) -> float:
+    """Bytes that training a network of so many numbers takes at least.
+
+    Its numbers six times over (gradients, Adam's two, the average and the best weights beside them), and what its
+    blocks keep of a batch for their gradients.
+    """
+    return 4.0 * (6 * numbers + 4 * config.blocks * config.width * config.batch * nodes)
+
+
+def timed(
+    score: Epsilon, reference: Gaussian, network: nn.Module, x_train: Tensor, config: Config, updates: int = 3
+) -> float:
+    """Seconds an update takes, after a first one that warms up."""
+    state = State(network, config, baseline=1.0)
+    update = Update(state, score, x_train, config, reference)
+    drawn, began = draws(config, len(x_train), x_train.shape[1], 0, x_train.device), 0.0
+    for k in range(updates + 1):
+        if k == 1:
+            float(update.total)  # waits for the device
+            began = time.monotonic()
+        update(*next(drawn))
+    float(update.total)
+    return (time.monotonic() - began) / updates

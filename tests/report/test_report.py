@@ -1,0 +1,519 @@
+"""The report: one page that holds what was measured, needs nothing from outside, and shows in a browser."""
+
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+from copy import copy
+from dataclasses import replace
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from commands import QUICK
+from conftest import EDGES, speaking
+from matplotlib.image import imread
+
+import grcd
+from grcd import cli, report
+from grcd.cli import demo
+from grcd.core.files import make_folder
+from grcd.data.formats.writing import write_dataset, write_signals
+from grcd.evaluation import distances, evaluate
+from grcd.metrics.distances import node_kolmogorov_smirnov
+from grcd.report import drawings, pictures
+from grcd.report import material as material_of
+from grcd.report import page as page_of
+from grcd.report.material import DRAWS, LEVELS, _hidden
+
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+
+
+class Parsed(HTMLParser):
+    """Tables as lists of rows of text; which sections there are; whether every element is closed."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.tables, self.ids, self.text, self.refers = [], [], [], [], []
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.refers += [attributes[key] for key in ("src", "href", "xlink:href") if key in attributes]
+        if tag == "h2":
+            self.ids.append(attributes["id"])
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+        if tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.refers += [value for key, value in attributes if key in ("src", "href", "xlink:href")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+        if self.open and self.open[-1] in ("td", "th"):
+            self.tables[-1][-1][-1] += data
+
+
+@pytest.fixture(scope="module")
+def trained(tiny, quick, tmp_path_factory):
+    run = tmp_path_factory.mktemp("report") / "run"
+    grcd.GRCD(tiny.graph, seed=3, device="cpu", **quick).fit(tiny.train, tiny.val, run=run, name="tiny")
+    return run, speaking(grcd.load(run, "cpu"))
+
+
+@pytest.fixture(scope="module")
+def material(trained, tiny):
+    run, model = trained
+    return report.Material.of(model, tiny, None, run, n=30, nfe=2, seed=5, filled=True, command="grcd report run")
+
+
+@pytest.fixture(scope="module")
+def page(material):
+    return report.html(material)
+
+
+def test_the_page_is_whole_and_refers_to_nothing_outside(page):
+    found = Parsed(page)
+    assert found.ids == [
+        *("signals", "nodes", "frequencies", "correlations", "marginals", "scores", "training", "gaps", "provenance")
+    ]
+    assert all(target.startswith(("#", "data:image/png;base64,")) for target in found.refers)
+    assert {f"#{name}" for name in found.ids} <= set(found.refers)
+    assert re.search(r"@import|url\((?!#)|<script", page) is None
+    assert len(page.encode()) < 5e6
+
+
+def test_tables_hold_what_evaluation_says(material, page, tiny, trained):
+    _, model = trained
+    x = model.sample(30, nfe=2, seed=5)
+    scores, further, facts = Parsed(page).tables
+    expected = evaluate(x, tiny, controls=True)
+    named = {"generated": expected, "floor": expected.floor} | expected.controls
+    assert [row[0] for row in scores[1:]] == list(named)
+    for row, score in zip(scores[1:], named.values(), strict=True):
+        parts = (score.ammd, score.quadratic_variation, score.spectral_centroid, score.degree_correlation)
+        assert row[1:] == [f"{part:.4f}" for part in parts]
+    test = tiny.test[np.linspace(0, 39, 30).astype(int)]  # as many as there are samples
+    beyond = distances(x, grcd.Dataset("tiny", tiny.graph, tiny.train, tiny.val, test))
+    assert [row[1] for row in further[1:]] == [f"{d.value:.4f}" for d in beyond.values()]
+    assert further[-1][2] == ""  # training signals are their own copies
+    told = dict(facts)
+    assert told["by"] == "grcd report run"
+    assert told["data"].endswith(model.facts["data"]["hash"])
+    assert told["graph"].endswith(tiny.graph.hash)
+    assert "width 8" in told["settings"]
+    assert "torch" in told["versions then"]
+    assert "torch" in told["versions now"]
+
+
+def test_the_same_numbers_make_the_same_page(material, page):
+    assert report.html(material) == page
+
+
+def test_the_worst_nodes_are_those_furthest_from_held_out_readings(material, tiny):
+    z = [tiny.normalizer.apply(x) for x in (material.samples, tiny.test)]
+    apart = node_kolmogorov_smirnov(*z).numpy()
+    assert [node for node, _ in material.worst(3)] == list(np.argsort(-apart, kind="stable")[:3])
+    assert [value for _, value in material.worst(3)] == pytest.approx(sorted(apart)[::-1][:3])
+
+
+def test_bands_are_quantiles_of_what_the_model_fills_in(material, tiny, trained):
+    bands, truth = material.bands, tiny.test  # forty signals: all of them
+    assert bands.first == 0
+    assert np.array_equal(bands.truth, truth[:, bands.nodes])
+    spread = truth.std(axis=0) / tiny.train.std(axis=0)
+    assert bands.nodes == list(np.argsort(-spread)[:3])
+    given = truth.copy()
+    given[:, bands.nodes] = np.nan
+    drawn = trained[1].impute(given, n=DRAWS, seed=5)[:, :, bands.nodes]
+    assert bands.quantiles == pytest.approx(np.quantile(drawn, LEVELS, axis=0, method="weibull"))
+
+
+def test_coverage_is_the_share_of_hidden_readings_within_their_bands(material):
+    levels = np.array([0.0, 1.0, 2.0, 3.0, 4.0])[:, None, None] * np.ones((5, 2, 2))
+    truth = np.array([[0.5, 2.0], [3.5, np.nan]])
+    assert replace(material.bands, truth=truth, quantiles=levels).covered() == (1 / 3, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("ammd", "floor", "control", "kind"),
+    [
+        (0.02, 0.019, 0.5, "good"),
+        (0.0009, -0.001, 0.5, "good"),
+        (0.04, 0.02, 0.05, "nearer"),
+        (0.047, 0.02, 0.05, "as near"),
+        (0.054, 0.02, 0.05, "as near"),
+        (0.06, 0.02, 0.05, "bad"),
+    ],
+)
+def test_the_verdict_follows_floor_and_controls(material, ammd, floor, control, kind):
+    base = material.scores
+    controls = {"control-full": replace(base, ammd=control), "control-gmrf": replace(base, ammd=0.9)}
+    scores = replace(base, ammd=ammd, floor=replace(base, ammd=floor), controls=controls)
+    found, sentence = report.verdict(replace(material, scores=scores))
+    assert found == (kind if kind in ("good", "bad") else "fair")
+    assert ("control-full" in sentence) == (kind in ("as near", "bad"))
+
+
+def test_the_verdict_says_if_the_network_adds_nothing(material):
+    model, controls = copy(material.model), {"control-full": replace(material.scores, ammd=0.001)}
+    model.network = model.fresh_network()
+    scores = replace(material.scores, ammd=0.06, floor=replace(material.scores, ammd=0.02), controls=controls)
+    assert "nothing to add" in report.verdict(replace(material, model=model, scores=scores))[1]
+
+
+def test_what_is_worth_knowing_of_the_data_is_said_at_the_top(material, tiny):
+    data = replace(tiny, notes=("1 reading is far from all others (1e+09 at node <c>)", "2 rows have no reading"))
+    top = Parsed(page_of._summary(replace(material, data=data))).text
+    assert [text for text in top if text.startswith("Note: ")] == [f"Note: {note}." for note in data.notes]
+
+
+def test_names_are_shown_and_never_read_as_html(material, tiny, trained):
+    ids = ["<b>bold</b>", "a & b", '"quoted"', "station 3", "station 4", "station 5"]
+    data = grcd.Dataset("<i>", replace(tiny.graph, node_ids=tuple(ids)), tiny.train, tiny.val, tiny.test, unit="<u>")
+    page = report.html(replace(material, data=data))
+    assert not any(tag in page for tag in ("<b>bold", "<i>", "<u>"))
+    shown = "".join(Parsed(page).text)
+    assert all(name in shown for name in ("GRCD on <i>", *(ids[node] for node, _ in material.worst(6))))
+
+
+def test_gaps_no_log_and_other_data_leave_sections_out_and_say_so(tiny, trained):
+    _, model = trained
+    test = tiny.test.copy()
+    test[::3, 1] = np.nan
+    page = report.html(report.Material.of(model, grcd.Dataset("other", tiny.graph, tiny.train[:50], tiny.val, test)))
+    found = Parsed(page)
+    assert {"training", "gaps"}.isdisjoint(found.ids)
+    assert "Distances of whole signals are left out" in page
+    assert "not the data that the run was trained on" in page
+    assert "not the data" not in report.html(report.Material.of(model, tiny, model.sample(12)))
+
+
+def test_data_on_another_graph_are_refused(tiny, trained):
+    other = grcd.Graph.from_adjacency(2 * tiny.graph.weights.toarray() + 0.1 - 0.1 * np.eye(6), tiny.graph.node_ids)
+    data = grcd.Dataset("other", other, tiny.train, tiny.val, tiny.test)
+    with pytest.raises(grcd.InputError, match="another graph"):
+        report.Material.of(trained[1], data)
+
+
+def test_colours_follow_the_page(material):
+    svg = drawings.svg(drawings.training, material)
+    assert svg.startswith("<svg")
+    assert not re.search(r"#333333|#1b6ca8|#b3123f|#000000", svg)
+    assert all(name in svg for name in ("currentColor", "var(--data)", "var(--samples)", "var(--reference)"))
+
+
+def test_a_large_matrix_is_shown_by_the_means_of_its_blocks():
+    matrix = np.random.RandomState(0).standard_normal((601, 601))
+    found = drawings._coarse(matrix)
+    assert found.shape == (300, 300)
+    edges = [int(k * 601 / 300) for k in range(301)]
+    for i, j in ((0, 0), (150, 7), (299, 299)):
+        block = matrix[edges[i] : edges[i + 1], edges[j] : edges[j + 1]]
+        assert found[i, j] == pytest.approx(block.mean())
+    assert np.array_equal(drawings._coarse(matrix[:5, :5]), matrix[:5, :5])
+
+
+def test_correlations_are_over_the_signals_in_which_both_have_a_reading():
+    x = np.random.RandomState(1).standard_normal((50, 3)) @ np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1.0]])
+    assert drawings._correlation(x) == pytest.approx(np.corrcoef(x.T), abs=1e-12)
+    x[::2, 0] = np.nan
+    z = (x - np.nanmean(x, axis=0)) / np.nanstd(x, axis=0)
+    assert drawings._correlation(x)[0, 1] == pytest.approx(np.nanmean(z[:, 0] * z[:, 1]))
+
+
+def test_nodes_are_drawn_where_they_are_and_joined_there(tiny):
+    """Else by hops: a map of stations that is no map would look as good."""
+    places = np.random.RandomState(0).uniform(size=(6, 2)) * [1.0, 30.0]
+    graph = grcd.Graph.from_adjacency(tiny.graph.weights, coords=places)
+    figure = pictures.signals_on_graph(pictures.Drawn(graph), {"a": np.arange(12.0).reshape(2, 6)})
+    for axis, values in zip(figure.axes, (np.arange(6.0), np.arange(6.0, 12.0)), strict=False):
+        lines, dots = axis.collections
+        assert np.array_equal(dots.get_offsets(), places)
+        assert np.array_equal(dots.get_array(), values)
+        joined = {frozenset(map(places.tolist().index, ends.tolist())) for ends in lines.get_segments()}
+        assert joined == {frozenset(edge[:2]) for edge in EDGES}
+
+
+def test_a_large_graph_is_drawn_in_little_space():
+    ring = sp.diags_array([np.ones(1019)], offsets=[1], shape=(1020, 1020)).tolil()
+    ring[0, 1019] = 1.0
+    graph = grcd.Graph.from_adjacency((ring + ring.T).toarray())
+    svg = drawings.svg(
+        pictures.signals_on_graph, pictures.Drawn(graph), {"a": np.random.RandomState(0).standard_normal((2, 1020))}
+    )
+    assert len(svg) < 400_000
+
+
+def test_what_differs_by_little_looks_alike():
+    found = pictures.scale(np.array([9.99, 10.0, 10.01]), least=1.0)
+    assert found["vmax"] - found["vmin"] == pytest.approx(1.0)
+    assert (found["vmax"] + found["vmin"]) / 2 == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("values", [np.linspace(-3, 2, 99), np.linspace(10, 70, 99), np.linspace(-0.1, 5, 99)])
+def test_colours_meet_at_zero_only_where_readings_lie_about_it(values):
+    found = pictures.scale(values)
+    assert (found["cmap"] == "RdBu_r") == (values[0] == -3)
+    assert found["vmin"] < found["vmax"]
+    if values[0] == -3:
+        assert found["vmin"] == -found["vmax"]
+
+
+# -- command line ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """A command in some folder: its exit status and what it said."""
+
+    def command(*words, cwd):
+        with monkeypatch.context() as patched:
+            patched.chdir(cwd)
+            patched.setattr(sys, "argv", ["grcd", *map(str, words)])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                with pytest.raises(SystemExit) as stopped:
+                    cli.main()
+        return stopped.value.code or 0, capsys.readouterr()
+
+    return command
+
+
+@pytest.fixture
+def folder(tmp_path, tiny, run):
+    write_dataset(tmp_path / "tiny.npz", tiny)
+    status, _ = run("train", "--data", "tiny.npz", "--max-updates", 40, "--out", "run", *QUICK, cwd=tmp_path)
+    assert status == 0
+    return tmp_path
+
+
+def refused(result):
+    status, said = result
+    assert status == 2
+    assert all(part in said.err for part in ("got ", "\nexpected ", "\nto fix: "))
+    return said.err
+
+
+def test_a_run_finds_its_data_again_and_reports_into_its_folder(folder, tiny, run):
+    status, said = run("report", "run", "-n", 20, "--device", "cpu", cwd=folder)
+    assert status == 0
+    assert said.out.startswith("run/report.html: ")
+    told = dict(Parsed((folder / "run/report.html").read_text()).tables[-1])
+    assert told["by"] == "grcd report run -n 20 --device cpu"
+    assert told["trained by"].startswith("grcd train --data tiny.npz --max-updates 40")
+    write_signals(folder / "x.npz", tiny.train[:25], tiny.graph.node_ids)
+    assert run("report", "run", "--samples", "x.npz", "--out", "given.html", cwd=folder)[0] == 0
+    scores = Parsed((folder / "given.html").read_text()).tables[0]
+    assert scores[1][1] == f"{evaluate(tiny.train[:25], tiny).ammd:.4f}"
+    assert "exists already" in refused(run("report", "run", "--out", "given.html", cwd=folder))
+
+
+def test_what_cannot_be_reported_is_refused_and_leaves_nothing(folder, tiny, quick, run):
+    tmp_path = make_folder(folder / "elsewhere")
+    grcd.GRCD(tiny.graph, seed=3, device="cpu", **quick).fit(tiny.train, tiny.val).save(tmp_path / "arrays")
+    assert "--data FILE" in refused(run("report", "arrays", cwd=tmp_path))
+    named = run("report", "arrays", "--data", folder / "tiny.npz", "--out", "page.html", "-n", 12, cwd=tmp_path)
+    assert named[0] == 0
+    assert "not a run folder" in refused(run("report", "nowhere", cwd=tmp_path))
+    shutil.copytree(folder / "run", tmp_path / "moved")
+    (tmp_path / "moved/report.html").unlink(missing_ok=True)
+    moved = refused(run("report", "moved", cwd=tmp_path))
+    assert "tiny.npz" in moved
+    assert "--data FILE" in moved
+    assert "n = 0" in refused(run("report", "run", "-n", 0, "--out", tmp_path / "none.html", cwd=folder))
+    assert not (tmp_path / "moved/report.html").exists()
+    assert not (tmp_path / "none.html").exists()
+
+
+# -- in a browser ------------------------------------------------------------------------------------------------------
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+in_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine to look at the page with")
+
+
+def browse(*options):
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+
+
+@in_browser
+@pytest.mark.parametrize("width", [390, 1200])
+def test_nothing_sticks_out_of_the_window(page, tmp_path, width):
+    measure = "document.title = document.documentElement.scrollWidth + ' of ' + window.innerWidth"
+    file = tmp_path / "page.html"
+    file.write_text(page.replace("</body>", f"<script>{measure}</script></body>"))
+    dom = browse(f"--window-size={width},900", "--dump-dom", file.as_uri()).stdout
+    scrolls, window = map(int, re.search(r"<title>(\d+) of (\d+)</title>", dom).groups())
+    assert scrolls <= window
+
+
+@in_browser
+def test_the_page_is_dark_on_light_or_light_on_dark_as_asked(page, tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text(page)
+    for scheme, bright in ((1, True), (0, False)):
+        shot = tmp_path / f"{scheme}.png"
+        browse(
+            "--window-size=900,900",
+            f"--blink-settings=preferredColorScheme={scheme}",
+            f"--screenshot={shot}",
+            file.as_uri(),
+        )
+        shown = imread(shot)[..., :3]
+        corner = shown[:10, :10].mean()
+        assert (corner > 0.9) == bright
+        assert (np.abs(shown - corner).max(axis=-1) > 0.5).mean() > 0.005  # and something can be read on it
+
+
+def test_the_variance_of_a_frequency_is_that_of_whole_signals_and_with_gaps_of_the_pairs_there_are(tiny):
+    U, random = tiny.graph.spectrum.U, np.random.default_rng(0)
+    x = random.standard_normal((300, 6)) @ (np.eye(6) + 0.5)
+    assert pictures._variance(x, U) == pytest.approx((x @ U).var(axis=0), rel=1e-9)
+    x[random.random(x.shape) < 0.5] = np.nan  # one in sixty-four is whole
+    off = x - np.nanmean(x, axis=0)
+    C = [[np.nanmean(off[:, i] * off[:, j]) for j in range(6)] for i in range(6)]
+    assert pictures._variance(x, U) == pytest.approx(np.diag(U.T @ np.array(C) @ U), rel=1e-9)
+
+
+def test_a_page_is_html_and_another_graph_needs_its_data(trained, run, tmp_path):
+    folder = trained[0]
+    status, said = run("report", folder, "--out", "page.pdf", cwd=tmp_path)
+    assert (status, [*tmp_path.iterdir()]) == (2, [])
+    assert ".html" in said.err
+    status, said = run("report", folder, "--graph", "other.csv", cwd=tmp_path)
+    assert status == 2
+    assert "--graph without --data" in said.err
+
+
+def test_readings_that_were_filled_in_are_not_compared_with(trained, tiny):
+    """They are hidden from the model too: nothing of them is on the page but the map of the signals."""
+    made_up = np.zeros(tiny.test.shape, dtype=bool)
+    made_up[::2] = True
+    data = replace(tiny, test=np.where(made_up, 1e3, tiny.test), filled={"test": made_up})
+    few = replace(tiny, test=np.where(made_up, np.nan, tiny.test))
+    found, expected = (
+        report.Material(trained[1], each, tiny.train, "", None, {}, bands=_hidden(trained[1], each, 0))
+        for each in (data, few)
+    )
+    assert found.worst(6) == expected.worst(6)
+    assert np.array_equal(found.bands.truth, expected.bands.truth, equal_nan=True)
+    assert np.array_equal(found.bands.quantiles, expected.bands.quantiles)
+    assert np.array_equal(found.real, few.test, equal_nan=True)
+
+
+def test_every_picture_shows_what_its_title_says(material, tiny, monkeypatch):
+    shown, model = {}, material.model
+    z, U = tiny.normalizer.apply, tiny.graph.spectrum.U
+    monkeypatch.setattr(pictures, "mode_variances", lambda graph, *given: shown.update(modes=given))
+    drawings.frequencies(material)
+    data, reference, samples = shown["modes"]
+    assert np.array_equal(data, z(tiny.test))
+    assert reference == pytest.approx(np.diag(U.T @ model.reference.covariance().numpy() @ U))
+    assert np.array_equal(samples, z(material.samples))
+    monkeypatch.setattr(pictures, "signals_on_graph", lambda drawn, rows, unit: shown.update(rows))
+    drawings.signals(material, None)
+    assert np.array_equal(shown["Generated signals"], material.samples[:4])
+    assert np.isin(shown["Held-out signals"], tiny.test).all()
+
+
+def test_maps_matrices_histograms_and_curves_are_of_their_sides(material, tiny, monkeypatch):
+    maps, drawn = [], pictures.Drawn(tiny.graph)
+    usual = pictures.Drawn.signal
+    monkeypatch.setattr(pictures.Drawn, "signal", lambda *a, **k: maps.append(a[2]) or usual(*a, **k))
+    drawings.node_moments(material, drawn)
+    sides = (tiny.test, material.samples)
+    expected = [*(x.mean(axis=0) for x in sides), *(x.std(axis=0) for x in sides)]
+    assert np.array(maps) == pytest.approx(np.array(expected))
+    order = np.argsort(drawn.place[:, np.argmax(np.ptp(drawn.place, axis=0))])
+    images = [axis.images[0].get_array() for axis in drawings.correlations(material, drawn).axes[:3]]
+    real, made = (np.corrcoef(x[:, order].T) for x in sides)
+    for image, matrix in zip(images, (real, made, made - real), strict=True):
+        assert np.asarray(image) == pytest.approx(matrix, abs=1e-9)
+    (node, _), *_ = material.worst(1)
+    bins = drawings.marginals(material).axes[0].patches
+    both = np.concatenate([x[:, node] for x in sides])
+    edges = np.linspace(*np.quantile(both, [0.001, 0.999]), 31)
+    for patch, x in zip(bins, sides, strict=True):
+        heights = np.histogram(np.clip(x[:, node], edges[0], edges[-1]), edges, density=True)[0]
+        assert patch.get_xy()[:, 1].max() == pytest.approx(heights.max())
+    curves = {line.get_label(): line.get_ydata() for line in drawings.training(material).axes[0].lines}
+    assert list(curves["validation"]) == [record["val"] for record in material.curve]
+    assert list(curves["training"]) == [record["train"] for record in material.curve]
+
+
+def test_the_page_has_rules_for_print(page):
+    assert "@media print" in page
+
+
+def test_the_demo_ends_with_the_report(tiny, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(demo, "load_dataset", lambda name: tiny)
+    quick = {"width": 8, "max_updates": 20, "validate_every": 10}
+    monkeypatch.setattr(demo, "SETTINGS", dict.fromkeys(demo.SETTINGS, quick))
+    demo.demo(tmp_path / "demo")
+    page = (tmp_path / "demo/report.html").read_text()
+    assert "gaps" in Parsed(page).ids
+    assert capsys.readouterr().out.count("report.html") == 1
+
+
+def test_maps_of_a_large_graph_stay_small():
+    side = np.arange(1600).reshape(40, 40)
+    W = np.zeros((1600, 1600))
+    for a, b in ((side[1:], side[:-1]), (side[:, 1:], side[:, :-1])):
+        W[a.ravel(), b.ravel()] = W[b.ravel(), a.ravel()] = 1.0
+    graph = replace(grcd.Graph.from_adjacency(W), coords=np.argwhere(side >= 0).astype(float))
+    x = np.random.default_rng(0).standard_normal((20, 1600))
+    data = SimpleNamespace(graph=graph, test=x, unit="")
+    material, drawn = SimpleNamespace(data=data, real=x, samples=x[::-1]), pictures.Drawn(graph)
+    pages = [drawings.svg(each, material, drawn) for each in (drawings.signals, drawings.node_moments)]
+    assert sum(len(page) for page in pages) < 2.5e6  # of 5 MB, for half of what is on a page
+
+
+def test_what_is_filled_is_near_the_middle_where_most_was_read(trained, tiny, monkeypatch):
+    monkeypatch.setattr(material_of, "SPAN", 4)
+    assert _hidden(trained[1], tiny, 0).first == 18  # nothing is missing: the middle of forty
+    x = tiny.test.copy()
+    x[13:24, 1:] = np.nan
+    assert _hidden(trained[1], replace(tiny, test=x), 0).first == 26  # all from 10 to 22 lack some
+
+
+NAMES = ["$x^2$", "=SUM(A1)", "price $5", "שלום", "a" * 300, "two\nlines"]
+
+
+def test_names_are_drawn_as_they_are(material):
+    """A dollar starts no formula, what is long loses its middle, and what follows a name stays behind it."""
+    graph = replace(material.data.graph, node_ids=tuple(NAMES))
+    named = replace(material, data=replace(material.data, graph=graph, unit="$/m^2$"))
+    shown = drawings.svg(drawings.marginals, named)
+    titles = re.findall(r">([^<>]*): \d\.\d\d</text>", shown)
+    short = f"{'a' * 18}\u2026{'a' * 11}"
+    assert sorted(titles) == sorted(["$x^2$", "=SUM(A1)", "price $5", "שלום\u200e", short, "two lines"])
+    assert shown.count(">$/m^2$</text>") == 6
+
+
+def test_a_gap_is_named_literally_in_the_picture_of_an_inspection(tiny):
+    graph = replace(tiny.graph, node_ids=tuple(NAMES))
+    shown = pictures.inspected(replace(tiny, name="$a$ and $b$", graph=graph))
+    shown.draw_without_rendering()
+    labels = [label.get_text() for label in shown.axes[2].get_xticklabels()]
+    assert labels[:3] == [r"\$x^2\$", "=SUM(A1)", r"price \$5"]
+    assert max(map(len, labels)) == 20
+    assert shown.get_suptitle().startswith(r"\$a\$ and \$b\$: ")
+
+
+def test_the_name_of_the_data_is_isolated_from_the_words_around_it(material):
+    page = report.html(replace(material, data=replace(material.data, name="שלום <b>")))
+    assert "<h1>GRCD on <bdi>שלום &lt;b&gt;</bdi></h1>" in page
