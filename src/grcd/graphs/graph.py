@@ -25,7 +25,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,6 +34,11 @@ from numpy.typing import ArrayLike
 from ..core.errors import InputError, some, unknown
 from .edges import EdgeList, checked_ids
 from .weights import checked_positions, distances, kernel, nearest
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from .kronecker import Kronecker
 
 DEGENERATE_GAP = 1e-8  # eigenvalues nearer than this, relative to the largest, belong to one eigenspace
 HUGE = 1e300  # sums of weights stay finite below this
@@ -45,7 +50,7 @@ SYMMETRIZERS = {
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenpairs of a Laplacian in ascending order, ``L = U diag(lam) U^T``, with deterministic signs."""
+    """Eigenpairs of a Laplacian, ``L = U diag(lam) U^T``, with deterministic signs; of a graph in ascending order."""
 
     lam: np.ndarray  # (nodes,)
     U: np.ndarray  # (nodes, modes)
@@ -58,12 +63,22 @@ class Spectrum:
 
     def scaled(self, delta: float = 0.0) -> np.ndarray:
         """``lam / lambda_max + delta``: the paper's ``mu`` (delta 0.05), and the backbone's shift (delta 0)."""
-        top = self.lam[-1]
+        top = self.lam.max()
         return (self.lam / top if top > 0 else self.lam) + delta
 
     @cached_property
+    def basis(self) -> Tensor | Kronecker:  # (nodes, modes)
+        """``U``, as what signals are multiplied with."""
+        import torch  # which reading a graph can do without
+
+        return torch.from_numpy(self.U)
+
+    @cached_property
     def eigenspaces(self) -> np.ndarray:  # (modes,) the number of the eigenspace each mode belongs to
-        return np.concatenate([[0], np.cumsum(np.diff(self.scaled()) > DEGENERATE_GAP)])
+        order, lam = np.argsort(self.lam, kind="stable"), self.scaled()
+        numbers = np.empty(len(lam), dtype=int)
+        numbers[order] = np.concatenate([[0], np.cumsum(np.diff(lam[order]) > DEGENERATE_GAP)])
+        return numbers
 
     def average(self, values: np.ndarray) -> np.ndarray:
         """Replace per-mode values by their mean over each eigenspace: the part that no choice of basis changes."""

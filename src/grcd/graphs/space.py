@@ -1,0 +1,100 @@
+"""The space that signals live in: readings at some steps in time, at the nodes of a graph, in some channels.
+
+The one place that knows the shape of a signal. Outside a signal is an array ``(steps, nodes, channels)``, where an axis
+of length one is left out (one step, one channel: a plain row of readings, one a node); inside everything sees rows of
+``d = steps nodes channels`` numbers, in that order.
+
+**Its basis** is the Fourier basis of a product graph. Time is a path, whose combinatorial Laplacian has the cosines
+``Phi`` as eigenvectors; space is the sensor graph with its normalised Laplacian and ``U``; the operator does not couple
+channels:
+
+    lam_time = 2 - 2 cos(pi k / steps),     lam_space,     each divided by its largest
+    lam = w_time lam_time + w_space lam_space,             basis Phi (x) U (x) I
+
+never formed: see ``kronecker``. With one step and one channel it is the graph's own spectrum and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..core.errors import InputError, whole_number
+from .graph import Graph, Spectrum, fix_signs
+from .kronecker import Kronecker
+
+Basis = Tensor | Kronecker  # (d, modes) orthonormal columns
+
+
+@dataclass(frozen=True, eq=False)
+class SignalSpace:
+    """Signals of ``steps`` moments in ``channels`` variables on a ``graph``; weights are those of time and space."""
+
+    graph: Graph
+    steps: int = 1
+    channels: int = 1
+    weights: tuple[float, float] = (1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        whole_number("steps", self.steps), whole_number("channels", self.channels)
+
+    @property
+    def d(self) -> int:
+        """How many numbers a signal is."""
+        return self.steps * len(self.graph) * self.channels
+
+    @property
+    def axes(self) -> dict[str, int]:
+        """The axes of a signal and their lengths, in order; those of length one are left out, but for nodes."""
+        sizes = {"steps": self.steps, "nodes": len(self.graph), "channels": self.channels}
+        return {name: size for name, size in sizes.items() if size > 1 or name == "nodes"}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of a signal, as it comes and goes."""
+        return tuple(self.axes.values())
+
+    def flat(self, signals: np.ndarray) -> np.ndarray:  # (..., steps, nodes, channels) -> (..., d)
+        """Signals as rows of ``d`` numbers."""
+        lead = signals.shape[: signals.ndim - len(self.shape)]
+        if signals.shape != lead + self.shape:
+            expected = " x ".join(f"{size} {name}" for name, size in self.axes.items())
+            raise InputError(f"signals of shape {signals.shape}", f"signals of {expected}", "one signal a row")
+        return signals.reshape(*lead, self.d)
+
+    def shaped(self, rows: np.ndarray) -> np.ndarray:  # (..., d) -> (..., steps, nodes, channels)
+        """The way back."""
+        return rows.reshape(*rows.shape[:-1], *self.shape)
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """Frequencies and basis: the graph's own for a single moment of one variable."""
+        if self.d == len(self.graph):
+            return self.graph.spectrum
+        time, space = path(self.steps).scaled(), self.graph.spectrum.scaled()
+        lam = self.weights[0] * time[:, None] + self.weights[1] * space
+        return ProductSpectrum(np.repeat(lam.ravel(), self.channels), self.graph.spectrum.U, self.steps, self.channels)
+
+
+@dataclass(frozen=True)
+class ProductSpectrum(Spectrum):
+    """The spectrum of a product graph: ``lam`` (d,) in the order of the basis, ``U`` the graph's factor of it."""
+
+    steps: int = 1
+    channels: int = 1
+
+    @cached_property
+    def basis(self) -> Kronecker:
+        time = () if self.steps == 1 else (torch.from_numpy(path(self.steps).U),)
+        return Kronecker(*time, torch.from_numpy(self.U), *(() if self.channels == 1 else (self.channels,)))
+
+
+def path(steps: int) -> Spectrum:
+    """The spectrum of a path of so many steps: frequencies ``2 - 2 cos(pi k / steps)``, cosines as modes."""
+    k, t = np.arange(steps), np.arange(steps) + 0.5
+    cosines = np.cos(np.pi * np.outer(t, k) / steps)
+    return Spectrum(2 - 2 * np.cos(np.pi * k / steps), fix_signs(cosines / np.linalg.norm(cosines, axis=0)))
