@@ -128,7 +128,7 @@ def test_a_variance_that_counts_several_times_is_as_many_modes(ends, K, counts):
     listed = np.repeat(v, times)
     found = grids.entropy(high, low, K, v, times)
     each_close(found, grids.entropy(high, low, K, listed, np.ones(len(listed))), rtol=1e-7)
-    each_close(grids.make("entropy", high, low, K, variances=(v, times)), found, rtol=0)
+    each_close(grids.Grid("entropy", variances=lambda: (v, times)).levels(high, low, K), found, rtol=0)
 
 
 def test_levels_crowd_where_modes_emerge_from_the_noise():
@@ -145,14 +145,14 @@ def test_levels_crowd_where_modes_emerge_from_the_noise():
 def test_the_papers_defaults_by_hand():
     """``q`` from 2 to 0.04 in four steps: ``rho = 3`` is the default, and it makes cube roots equidistant."""
     roots = np.linspace(2 ** (1 / 3), 0.04 ** (1 / 3), 5)
-    each_close(grids.make("power", 2.0, 0.04, 4), roots**3)
-    each_close(grids.make("power", 2.0, 0.04, 4, rho=1), [2.0, 1.51, 1.02, 0.53, 0.04])
-    each_close(grids.make("log-snr", 2.0, 0.02, 2), [2.0, 0.2, 0.02])
+    each_close(grids.Grid().levels(2.0, 0.04, 4), roots**3)
+    each_close(grids.Grid(rho=1).levels(2.0, 0.04, 4), [2.0, 1.51, 1.02, 0.53, 0.04])
+    each_close(grids.Grid("log-snr").levels(2.0, 0.02, 2), [2.0, 0.2, 0.02])
 
 
 @pytest.mark.parametrize("levels", [[2, 1, 0.5], (2.0, 1.0, 0.5), np.array([2.0, 1.0, 0.5])])
 def test_a_sequence_of_ones_own_is_taken_as_it_is(levels):
-    for grid in (grids.given(levels), grids.make(levels, 2.0, 0.5, 2)):
+    for grid in (grids.checked(levels), grids.Grid(levels).levels(2.0, 0.5, 2)):
         np.testing.assert_array_equal(grid, [2.0, 1.0, 0.5])
         assert grid.dtype == np.float64
 
@@ -164,13 +164,13 @@ def test_a_sequence_of_ones_own_is_taken_as_it_is(levels):
 )
 def test_a_sequence_that_is_no_grid_is_refused(levels):
     with pytest.raises(InputError, match=r"^got the grid[\s\S]*expected two or more positive[\s\S]*to fix: list them"):
-        grids.given(levels)
+        grids.checked(levels)
 
 
 @pytest.mark.parametrize("K", [1, 3])
 def test_a_sequence_has_to_fit_the_number_of_steps(K):
     with pytest.raises(InputError, match=f"got a grid of 3 levels\nexpected {K + 1} levels[\\s\\S]*change nfe"):
-        grids.make([2, 1, 0.5], 2.0, 0.5, K)
+        grids.Grid([2, 1, 0.5]).levels(2.0, 0.5, K)
 
 
 @pytest.mark.parametrize("levels", [[2.1, 1, 0.5], [2, 1, 0.4]], ids=["above", "below"])
@@ -178,18 +178,18 @@ def test_a_sequence_has_to_stay_where_the_network_was_trained(levels):
     with pytest.raises(
         InputError, match=r"got a grid from .*\nexpected noise levels .*, 2 to 0.5\nto fix: stay inside"
     ):
-        grids.make(levels, 2.0, 0.5, 2)
-    np.testing.assert_array_equal(grids.make([1.5, 1, 0.6], 2.0, 0.5, 2), [1.5, 1, 0.6])
+        grids.Grid(levels).levels(2.0, 0.5, 2)
+    np.testing.assert_array_equal(grids.Grid([1.5, 1, 0.6]).levels(2.0, 0.5, 2), [1.5, 1, 0.6])
 
 
 def test_an_unknown_grid_is_told_the_known_ones_and_the_nearest():
     with pytest.raises(
         InputError, match=r"got grid 'logsnr'\nexpected one of power, log-snr, entropy, noise levels.*\n.*'log-snr'"
     ):
-        grids.make("logsnr", 2.0, 0.04, 4)
+        grids.Grid("logsnr").levels(2.0, 0.04, 4)
 
 
 @pytest.mark.parametrize("rho", [0, -1, math.nan, math.inf])
 def test_an_impossible_rho_is_refused(rho):
     with pytest.raises(InputError, match=r"got rho = .*\nexpected a positive number\nto fix: use 3"):
-        grids.make("power", 2.0, 0.04, 4, rho=rho)
+        grids.Grid(rho=rho).levels(2.0, 0.04, 4)

@@ -411,7 +411,7 @@ def test_on_the_grid_entropy_the_entropy_of_the_reference_falls_by_equal_steps(o
 @pytest.mark.parametrize("start", [1.0, 0.5, 0.0201])
 def test_levels_begin_at_a_share_of_the_largest_and_follow_the_same_law_from_there(name, grid, rho, start):
     steps = -(-5 // solvers.SOLVERS[name].evaluations)
-    expected = grids.make(grid, start * Q0, Q1, steps, rho, SPECTRAL.variances())
+    expected = grids.Grid(grid, rho, start, SPECTRAL.variances).levels(Q0, Q1, steps)
     assert np.array_equal(solvers.levels(name, 5, PROCESS, grid, rho, SPECTRAL, start), expected)
 
 

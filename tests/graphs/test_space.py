@@ -38,11 +38,8 @@ def test_products_with_it_are_those_of_the_matrix(sizes, lead):
     x = torch.from_numpy(RANDOM.standard_normal((*range(1, lead + 1), len(whole))))
     close(x @ K, x @ whole, 1e-12)
     close(x @ K.T, x @ whole.T, 1e-12)
-    close(
-        K @ x.flatten(0, -2).mT if lead else K @ x[:, None],
-        whole @ (x.flatten(0, -2).mT if lead else x[:, None]),
-        1e-12,
-    )
+    columns = x.reshape(-1, len(whole)).mT
+    close(K @ columns, whole @ columns, 1e-12)
     close(K.whole(), whole, 1e-12)
     assert K.shape == whole.shape
     assert len(K) == len(whole)

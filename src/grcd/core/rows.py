@@ -6,10 +6,22 @@ Tables may be as large as memory, so whatever looks at all rows does so in block
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+if TYPE_CHECKING:  # not needed to look at rows
+    from torch import Tensor
+
 BLOCK = 1 << 22  # entries looked at together: 32 MB in float64
+
+
+class Rows(Protocol):
+    """Signals (rows, d) that are tensors once they are looked at; a tensor is one of them."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: Any) -> Tensor: ...
 
 
 def evenly(rows: int, cap: int) -> np.ndarray:  # (at most cap,) integers

@@ -10,13 +10,15 @@ The last is derived from the reference's spectrum: noise above all ``v_i`` chang
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..core.errors import InputError, unknown
 
-Variances = tuple[np.ndarray, np.ndarray]  # of a reference, and how often each counts
+Levels = Sequence[float] | np.ndarray
+Variances = Callable[[], tuple[np.ndarray, np.ndarray]]  # of a reference, and how often each counts
 GRIDS = ("power", "log-snr", "entropy")
 FINE = 4096  # levels that the entropy is tabulated on
 
@@ -43,7 +45,7 @@ def entropy(q_max: float, q_min: float, K: int, v: np.ndarray, weight: np.ndarra
     return _with_exact_ends(np.interp(np.linspace(H[-1], H[0], K + 1), H, q), q_max, q_min)
 
 
-def given(levels: Sequence[float] | np.ndarray) -> np.ndarray:  # (K + 1,)
+def checked(levels: Levels) -> np.ndarray:  # (K + 1,)
     """Any sequence of the user's own, once it is known to be a grid."""
     grid = np.asarray(levels, dtype=np.float64)
     if (
@@ -61,38 +63,53 @@ def given(levels: Sequence[float] | np.ndarray) -> np.ndarray:  # (K + 1,)
     return grid
 
 
-def make(
-    kind: str | Sequence[float] | np.ndarray,
-    q_max: float,
-    q_min: float,
-    K: int,
-    rho: float = 3.0,
-    variances: Variances | None = None,
-) -> np.ndarray:
-    """The grid of ``K`` steps called ``kind``, or the sequence given; ``variances`` are what "entropy" is made of."""
-    if not isinstance(kind, str):
-        grid = given(kind)
-        if len(grid) != K + 1:
-            raise InputError(
-                f"a grid of {len(grid)} levels",
-                f"{K + 1} levels for this solver and budget",
-                f"give {K + 1} levels or change nfe",
-            )
-        if grid[0] > q_max * (1 + 1e-9) or grid[-1] < q_min * (1 - 1e-9):
-            raise InputError(
-                f"a grid from {grid[0]:g} to {grid[-1]:g}",
-                f"noise levels the network was trained on, {q_max:g} to {q_min:g}",
-                "stay inside that range",
-            )
-        return grid
-    if kind == "power":
-        return power(q_max, q_min, K, rho)
-    if kind == "log-snr":
-        return log_snr(q_max, q_min, K)
-    if kind == "entropy":
-        assert variances is not None, "the grid 'entropy' is made of a reference's variances"
-        return entropy(q_max, q_min, K, *variances)
-    raise unknown("grid", kind, [*GRIDS, "noise levels as q0,q1,..."])
+@dataclass(frozen=True)
+class Grid:
+    """A grid by name, or levels of one's own; ``variances`` are what "entropy" is made of."""
+
+    kind: str | Levels = "power"
+    rho: float = 3.0
+    start: float = 1.0  # share of the largest level that a grid with a name begins at
+    variances: Variances | None = None
+
+    def begin(self, q_max: float, q_min: float) -> float:
+        """The first level."""
+        start, least = self.start, q_min / q_max
+        if isinstance(start, bool) or not isinstance(start, int | float) or not least < start <= 1:
+            expected = f"a share of the largest noise level, above {least:g} and at most 1"
+            raise InputError(f"start = {start!r}", expected, "leave it out")
+        return start * q_max if isinstance(self.kind, str) else q_max  # one's own begin where they begin
+
+    def levels(self, q_max: float, q_min: float, K: int) -> np.ndarray:  # (K + 1,)
+        """``K`` steps from ``start`` times ``q_max`` to ``q_min``."""
+        kind, q_max = self.kind, self.begin(q_max, q_min)
+        if not isinstance(kind, str):
+            return _of_steps(checked(kind), q_max, q_min, K)
+        if kind == "power":
+            return power(q_max, q_min, K, self.rho)
+        if kind == "log-snr":
+            return log_snr(q_max, q_min, K)
+        if kind == "entropy":
+            assert self.variances is not None, "the grid 'entropy' is made of a reference's variances"
+            return entropy(q_max, q_min, K, *self.variances())
+        raise unknown("grid", kind, [*GRIDS, "noise levels as q0,q1,..."])
+
+
+def _of_steps(grid: np.ndarray, q_max: float, q_min: float, K: int) -> np.ndarray:
+    """Levels of one's own, if they are as many as it takes, and such as the network was trained on."""
+    if len(grid) != K + 1:
+        raise InputError(
+            f"a grid of {len(grid)} levels",
+            f"{K + 1} levels for this solver and budget",
+            f"give {K + 1} levels or change nfe",
+        )
+    if grid[0] > q_max * (1 + 1e-9) or grid[-1] < q_min * (1 - 1e-9):
+        raise InputError(
+            f"a grid from {grid[0]:g} to {grid[-1]:g}",
+            f"noise levels the network was trained on, {q_max:g} to {q_min:g}",
+            "stay inside that range",
+        )
+    return grid
 
 
 def _with_exact_ends(grid: np.ndarray, q_max: float, q_min: float) -> np.ndarray:

@@ -16,11 +16,15 @@ those coordinates, ``F_i = gamma_i s_i``. Whatever the parameterisation, the bes
 ``eps_hat = E[eps | x~]``, hence the marginal score ``-eps_hat / q``; where data are Gaussian with covariance ``Sigma``
 the best residual is zero.
 
+A sampler takes a ``Prediction``: the noise that a network predicts, and what it adds to the reference. A residual
+network says the latter itself, so that the reference is evaluated once a step, by whoever needs it.
+
 ``q`` is a float (one level for the batch) or a tensor (batch, 1).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -32,20 +36,45 @@ from ..references.gaussian import Gaussian, scalar
 from ..references.mixture import Reference
 from .process import ConjugateProcess, HeatProcess, Level, Process, VEProcess
 
+EpsHat = Callable[[Tensor, float], Tensor]
+
+
+class Prediction:
+    """A noise prediction ``eps_hat(x~, q)``, and its residual ``f = eps_hat - eps_ref`` beside a reference.
+
+    Arguments: ``eps_hat``; and ``residual``, where that is known by itself beside the reference that is always the one
+    asked about.
+    """
+
+    def __init__(self, eps_hat: EpsHat, residual: EpsHat | None = None):
+        self._eps_hat, self._residual = eps_hat, residual
+
+    def __call__(self, x: Tensor, q: float) -> Tensor:
+        return self._eps_hat(x, q)
+
+    def residual(self, x: Tensor, q: float, reference: Reference) -> Tensor:
+        """What is left over by the reference."""
+        return self._eps_hat(x, q) - reference.eps(x, q) if self._residual is None else self._residual(x, q)
+
 
 @dataclass(frozen=True)
-class Epsilon:
-    """The network predicts the noise itself."""
+class Parameterisation(ABC):
+    """What a network output stands for, on one process."""
 
     process: Process
 
+    @property
+    def adds(self) -> bool:
+        """Whether an output of zero leaves the reference as it is."""
+        return False
+
+    @abstractmethod
     def target(self, x: Tensor, eps: Tensor, q: Level) -> Tensor:
         """The output that stands for this noise; what the network is trained on, for ``x~ = x_0 + q eps``."""
-        return eps
 
+    @abstractmethod
     def decoded(self, x: Tensor, output: Tensor, q: Level) -> Tensor:
         """The noise that this output stands for."""
-        return output
 
     def seen(self, x: Tensor, q: Level) -> Tensor:
         """What the network looks at: the signal in graph coordinates."""
@@ -58,9 +87,9 @@ class Epsilon:
             t = torch.full((), t, dtype=x.dtype, device=x.device)
         return network(self.seen(x, q), t).to(x.dtype)
 
-    def eps_hat(self, network: nn.Module) -> Callable[[Tensor, float], Tensor]:
-        """The noise prediction as the solvers want it."""
-        return lambda x, q: self.decoded(x, self.output(network, x, q), q)
+    def prediction(self, network: nn.Module) -> Prediction:
+        """What solvers on this process take."""
+        return Prediction(lambda x, q: self.decoded(x, self.output(network, x, q), q))
 
     def losses(
         self, network: nn.Module, x0: Tensor, eps: Tensor, q: Tensor, weight: Tensor | None = None
@@ -80,10 +109,22 @@ class Epsilon:
 
 
 @dataclass(frozen=True)
-class Residual(Epsilon):
+class Epsilon(Parameterisation):
+    """The network predicts the noise itself."""
+
+    def target(self, x: Tensor, eps: Tensor, q: Level) -> Tensor:
+        return eps
+
+    def decoded(self, x: Tensor, output: Tensor, q: Level) -> Tensor:
+        return output
+
+
+@dataclass(frozen=True)
+class Residual(Parameterisation):
     """The network predicts what the reference leaves over."""
 
     reference: Reference
+    adds = True
 
     def target(self, x: Tensor, eps: Tensor, q: Level) -> Tensor:
         return eps - self.reference.eps(x, q)
@@ -91,9 +132,13 @@ class Residual(Epsilon):
     def decoded(self, x: Tensor, output: Tensor, q: Level) -> Tensor:
         return self.reference.eps(x, q) + output
 
+    def prediction(self, network: nn.Module) -> Prediction:
+        prediction = super().prediction(network)
+        return Prediction(prediction, lambda x, q: self.output(network, x, q))
+
 
 @dataclass(frozen=True)
-class Whitened(Epsilon):
+class Whitened(Parameterisation):
     """The network predicts the score times the covariance ``gamma`` of a reference (spectral or scalar)."""
 
     process: ConjugateProcess
@@ -111,7 +156,7 @@ class Whitened(Epsilon):
 
 
 @dataclass(frozen=True)
-class Preconditioned(Epsilon):
+class Preconditioned(Parameterisation):
     """EDM's preconditioning ``x_0 = c_skip x~ + c_out F(c_in x~)`` for data of variance 1 at every node.
 
     The weighting ``1/c_out^2`` makes the objective the plain square of ``F``.
@@ -163,7 +208,7 @@ class ConjugatePreconditioned(Preconditioned):
 
 
 @dataclass(frozen=True)
-class Denoised(Epsilon):
+class Denoised(Parameterisation):
     """GAD: the network predicts ``x_0`` from ``x = H x_0 + sqrt(Sigma) eps``, by its time ``t`` in place of ``q``.
 
     The objective ``|x_0_hat - x_0|^2 / (1 + 2 sigma^2 c)`` plus a little total variation ``x_0_hat' L x_0_hat``.
@@ -179,15 +224,15 @@ class Denoised(Epsilon):
     def seen(self, x: Tensor, t: Level) -> Tensor:
         return x
 
-    def graph_score(self, network: nn.Module) -> Callable[[Tensor, float], Tensor]:
-        """``-(x - H x_0_hat) / Sigma``, as the sampler wants it."""
+    def target(self, x: Tensor, eps: Tensor, t: Level) -> Tensor:
+        """The signal, from what it became and the noise in it."""
         p = self.process
+        return p.nodes((p.modes(x) - p.modes(eps) * p.variance(t).sqrt()) / p.a(t))
 
-        def score(x: Tensor, t: float) -> Tensor:
-            x0 = self.output(network, x, t)
-            return -p.nodes((p.modes(x) - p.a(t) * p.modes(x0)) / p.variance(t))
-
-        return score
+    def decoded(self, x: Tensor, output: Tensor, t: Level) -> Tensor:
+        """The score ``-(x - H x_0_hat) / Sigma``, which the sampler of this process takes in place of a noise."""
+        p = self.process
+        return -p.nodes((p.modes(x) - p.a(t) * p.modes(output)) / p.variance(t))
 
     def losses(self, network: nn.Module, x0: Tensor, eps: Tensor, t: Tensor, weight: Tensor | None = None) -> Tensor:
         p = self.process
@@ -206,13 +251,13 @@ class Denoised(Epsilon):
         return (x0_hat - x0).square() / (1 + 2 * p.sigma**2 * p.c(t))
 
 
-def make(name: str, process: Process, reference: Reference) -> Epsilon:
+def make(name: str, process: Process, reference: Reference) -> Parameterisation:
     if name not in PARAMETERISATIONS:
         raise unknown("parameterisation", name, PARAMETERISATIONS)
     return PARAMETERISATIONS[name](process, reference)
 
 
-PARAMETERISATIONS: dict[str, Callable[..., Epsilon]] = {
+PARAMETERISATIONS: dict[str, Callable[..., Parameterisation]] = {
     "epsilon": lambda process, reference: Epsilon(process),
     "residual": Residual,
     "whitened-scalar": lambda process, reference: Whitened(process, scalar(reference)),

@@ -33,24 +33,48 @@ Times and noise levels are floats or tensors; per-mode results broadcast as ``(.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, overload
+from typing import Any, Self, overload
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..graphs.graph import Spectrum
-
-if TYPE_CHECKING:
-    from ..training.config import Config
+from ..graphs.space import Basis
 
 Level = float | Tensor  # a time or a noise level
 
 
-class _OnGraph:
-    """What all processes share: the graph-Fourier basis."""
+class Process(ABC):
+    """A forward process: how noise comes in, which levels there are, and what the network is told of them."""
 
-    U: Tensor  # (nodes, modes)
+    U: Basis  # (d, modes), the graph-Fourier basis
+
+    @classmethod
+    @abstractmethod
+    def of(cls, spectrum: Spectrum, settings: dict[str, Any]) -> Self:
+        """On a graph, with those of the settings (``Config.process``, and ``levels``) that concern it."""
+
+    @abstractmethod
+    def to(self, device: torch.device | str) -> Self: ...
+
+    @abstractmethod
+    def t(self, q: Level) -> Level:
+        """What the network is told of a level."""
+
+    @abstractmethod
+    def training_level(self, u: Tensor) -> Tensor:
+        """The level of a training draw, for ``u`` uniform on [0, 1)."""
+
+    @abstractmethod
+    def levels(self, steps: int, grid: Grid, to_zero: bool) -> np.ndarray:  # (steps + 1,)
+        """The levels that a sampler steps through, the largest first; ``to_zero`` adds a last one without noise."""
+
+    def between(self, levels: tuple[float, float]) -> Self:
+        """The same process, sampled between other levels; only where noise is the same over any range."""
+        return self
 
     def modes(self, x: Tensor) -> Tensor:
         """Graph-Fourier coefficients ``U^T x`` of signals in the rows of ``x``."""
@@ -64,23 +88,47 @@ class _OnGraph:
         return x
 
 
+class Isotropic(Process):
+    """Plain noise ``x~ = x_0 + q eps`` in some coordinates, from ``q_min`` to ``q_max``: what a reference, guidance and
+    all solvers but GAD's are made for."""
+
+    @property
+    @abstractmethod
+    def q_min(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def q_max(self) -> float: ...
+
+    def levels(self, steps: int, grid: Grid, to_zero: bool) -> np.ndarray:  # (steps + 1,)
+        if not to_zero:
+            return grid.levels(self.q_max, self.q_min, steps)
+        # EDM's: the levels but the last follow the grid.
+        first = grid.levels(self.q_max, self.q_min, steps - 1) if steps > 1 else [grid.begin(self.q_max, self.q_min)]
+        return np.append(first, 0.0)
+
+
 @dataclass(frozen=True)
-class ConjugateProcess(_OnGraph):
+class ConjugateProcess(Isotropic):
     """``x_t = A_t (x_0 + q(t) eps)`` with ``A_t = (I + q^2/sigma^2 L_delta)^-1/2``."""
 
     mu: Tensor  # (modes,) eigenvalues of L_delta, float64
-    U: Tensor  # (nodes, modes) their eigenvectors
+    U: Basis  # (nodes, modes) their eigenvectors
     kappa: float = 2.0
     sigma: float = 1.0
     t_min: float = 0.02
     t_max: float = 1.0
 
     @classmethod
+    def of(cls, spectrum: Spectrum, settings: dict[str, Any]) -> ConjugateProcess:
+        return cls.on(spectrum, **{key: value for key, value in settings.items() if key != "levels"})
+
+    @classmethod
     def on(cls, spectrum: Spectrum, delta: float = 0.05, **settings: float) -> ConjugateProcess:
-        return cls(torch.from_numpy(spectrum.scaled(delta)), torch.from_numpy(spectrum.U), **settings)
+        return cls(torch.from_numpy(spectrum.scaled(delta)), spectrum.basis, **settings)
 
     def to(self, device: torch.device | str) -> ConjugateProcess:
-        return ConjugateProcess(self.mu.to(device), self.U.to(device), self.kappa, self.sigma, self.t_min, self.t_max)
+        return replace(self, mu=self.mu.to(device), U=self.U.to(device))
 
     # -- the scalar clock ------------------------------------------------------------------------------------------
 
@@ -164,18 +212,25 @@ class ConjugateProcess(_OnGraph):
 
 
 @dataclass(frozen=True)
-class VEProcess(_OnGraph):
+class VEProcess(Isotropic):
     """``x_q = x_0 + q eps``. The basis is there for preconditioners that are shaped by the graph."""
 
     mu: Tensor  # (modes,) eigenvalues of L_delta
-    U: Tensor  # (nodes, modes)
+    U: Basis  # (nodes, modes)
     q_min: float = 0.02
     q_max: float = 32.64
     mean: float = -1.2  # of log q in training
     spread: float = 1.2
 
+    @classmethod
+    def of(cls, spectrum: Spectrum, settings: dict[str, Any]) -> VEProcess:
+        return cls(torch.from_numpy(spectrum.scaled(settings["delta"])), spectrum.basis, *settings["levels"])
+
     def to(self, device: torch.device | str) -> VEProcess:
         return replace(self, mu=self.mu.to(device), U=self.U.to(device))
+
+    def between(self, levels: tuple[float, float]) -> VEProcess:
+        return replace(self, q_min=levels[0], q_max=levels[1])  # the basis stays the very same tensor
 
     def t(self, q: Level) -> Level:
         """What the network is told: ``log(q) / 4``."""
@@ -187,11 +242,11 @@ class VEProcess(_OnGraph):
 
 
 @dataclass(frozen=True)
-class HeatProcess(_OnGraph):
+class HeatProcess(Process):
     """GAD's forward process, by its time ``t``; the defaults are those of table app_hparams."""
 
     lam: Tensor  # (modes,) eigenvalues of L_gamma = L + gamma I, L the symmetric normalised Laplacian
-    U: Tensor  # (nodes, modes)
+    U: Basis  # (nodes, modes)
     sigma: float = 1.0
     S: float = 7.0
     alpha: float = 4.0
@@ -199,8 +254,12 @@ class HeatProcess(_OnGraph):
     draw: float = 0.65  # exponent of the training draw
 
     @classmethod
+    def of(cls, spectrum: Spectrum, settings: dict[str, Any]) -> HeatProcess:
+        return cls.on(spectrum)
+
+    @classmethod
     def on(cls, spectrum: Spectrum, gamma: float = 0.8) -> HeatProcess:
-        return cls(torch.from_numpy(spectrum.lam + gamma), torch.from_numpy(spectrum.U))
+        return cls(torch.from_numpy(spectrum.lam + gamma), spectrum.basis)
 
     def to(self, device: torch.device | str) -> HeatProcess:
         return replace(self, lam=self.lam.to(device), U=self.U.to(device))
@@ -236,6 +295,15 @@ class HeatProcess(_OnGraph):
     def training_level(self, u: Tensor) -> Tensor:
         return self.newton(self.S * u**self.draw)
 
+    def levels(self, steps: int, grid: Grid, to_zero: bool) -> np.ndarray:  # (steps + 1,)
+        """Times that are evenly spaced in heat time, whatever the grid."""
+        grid.begin(self.S, 0.0)  # refuses what is no share
+        return np.array([self.newton(s) for s in np.linspace(self.S, 0.0, steps + 1)])
+
+    def stationary(self, noise: Tensor, t: Level) -> Tensor:
+        """Draws of the law that all signals end in."""
+        return self.nodes(self.modes(noise) * self.variance(t).sqrt())
+
     def a(self, t: Level) -> Tensor:
         """``H = exp(-s lam)``."""
         return torch.exp(-self.lam * self.heat(t))
@@ -269,14 +337,4 @@ class SharedClock:
         return torch.log1p(self.mu * q**2 / self.sigma**2) / (2 * self.mu)
 
 
-Process = ConjugateProcess | VEProcess | HeatProcess
-
-
-def make(kind: str, spectrum: Spectrum, config: Config, levels: tuple[float, float]) -> Process:
-    """A forward process by name, with the settings that concern it."""
-    if kind == "heat":
-        return HeatProcess.on(spectrum)
-    conjugate = ConjugateProcess.on(
-        spectrum, config.delta, kappa=config.kappa, sigma=config.sigma, t_min=config.t_min, t_max=config.t_max
-    )
-    return conjugate if kind == "conjugate" else VEProcess(conjugate.mu, conjugate.U, *levels)
+PROCESSES: dict[str, type[Process]] = {"conjugate": ConjugateProcess, "ve": VEProcess, "heat": HeatProcess}

@@ -1,9 +1,9 @@
 """Solvers of the probability flow, as pure functions over ``(eps_hat, grid, x_max)`` (section 3.4, appendix A.5).
 
 In conjugate coordinates the flow is ``dx~/dq = eps_hat(x~, q)``. Every solver starts from ``x_max`` at ``grid[0]``,
-returns ``x~`` at ``grid[-1]`` and calls ``eps_hat(x~, q)`` exactly as often as its table row says: two evaluations a
-step for the predictor-corrector ones (one less with ``correct_last=False``: an odd budget ends on a predictor), one
-for the multistep ones.
+returns ``x~`` at ``grid[-1]`` and calls ``eps_hat(x~, q)``, or asks it for what it adds to the reference, exactly as
+often as its table row says: two evaluations a step for the predictor-corrector ones (one less with
+``correct_last=False``: an odd budget ends on a predictor), one for the multistep ones.
 
 **Exponential** (ours). Split ``eps_hat = q (Sigma + q^2 I)^-1 x~ + f``. The first part has the exact propagator
 ``phi``; with ``f`` linear in ``q`` over a step, variation of constants leaves two elementary integrals per eigenmode
@@ -47,6 +47,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -55,18 +56,17 @@ from torch import Tensor
 from ..core.errors import InputError, unknown, whole_number
 from ..references.gaussian import Gaussian
 from ..references.mixture import Reference
-from . import grids
-from .process import ConjugateProcess, HeatProcess, Process
+from .grids import Grid, Levels
+from .parameterisation import EpsHat, Prediction
+from .process import ConjugateProcess, HeatProcess, Isotropic, Process
 
-Grid = Sequence[float] | np.ndarray
-EpsHat = Callable[[Tensor, float], Tensor]
 History = Sequence[tuple[float, Tensor]]
 SUBSTEPS = 16  # of a mixture's own flow, over the whole grid; at least one a step
 SIMPSON_NODES = 65
 EVALUATIONS = 100_000  # at the most: twenty times what the longest published sampler takes
 
 
-def heun(eps_hat: EpsHat, grid: Grid, x_max: Tensor, correct_last: bool = True) -> Tensor:
+def heun(eps_hat: EpsHat, grid: Levels, x_max: Tensor, correct_last: bool = True) -> Tensor:
     """Heun on ``dx~/dq = eps_hat``: Euler predictor, trapezoidal corrector."""
     x = x_max
     for q0, q1, correct in _steps(grid, correct_last):
@@ -76,7 +76,7 @@ def heun(eps_hat: EpsHat, grid: Grid, x_max: Tensor, correct_last: bool = True) 
     return x
 
 
-def euler_maruyama(eps_hat: EpsHat, grid: Grid, x_max: Tensor, noise: Callable[[int], Tensor]) -> Tensor:
+def euler_maruyama(eps_hat: EpsHat, grid: Levels, x_max: Tensor, noise: Callable[[int], Tensor]) -> Tensor:
     """The reverse equation in conjugate coordinates."""
     x = x_max
     for step, (q0, q1) in enumerate(pairwise(float(q) for q in grid)):
@@ -84,7 +84,7 @@ def euler_maruyama(eps_hat: EpsHat, grid: Grid, x_max: Tensor, noise: Callable[[
     return x
 
 
-def ancestral2m(eps_hat: EpsHat, grid: Grid, x_max: Tensor, noise: Callable[[int], Tensor]) -> Tensor:
+def ancestral2m(eps_hat: EpsHat, grid: Levels, x_max: Tensor, noise: Callable[[int], Tensor]) -> Tensor:
     """The reverse equation with the data prediction held over a step, at the value extrapolated to its middle."""
     x, past = x_max, list[tuple[float, Tensor]]()
     for step, (q0, q1) in enumerate(pairwise(float(q) for q in grid)):
@@ -95,7 +95,7 @@ def ancestral2m(eps_hat: EpsHat, grid: Grid, x_max: Tensor, noise: Callable[[int
 
 
 def euler_maruyama_heat(
-    score: EpsHat, grid: Grid, x_max: Tensor, process: HeatProcess, noise: Callable[[int], Tensor]
+    score: EpsHat, grid: Levels, x_max: Tensor, process: HeatProcess, noise: Callable[[int], Tensor]
 ) -> Tensor:
     """GAD's sampler: the reverse equation ``dx = c(t) (L_gamma x + 2 sigma^2 score) dt + sqrt(2 c(t)) sigma dW``."""
     x = x_max
@@ -107,7 +107,7 @@ def euler_maruyama_heat(
 
 
 def heun_paper(
-    eps_hat: EpsHat, grid: Grid, x_max: Tensor, process: ConjugateProcess, correct_last: bool = True
+    eps_hat: EpsHat, grid: Levels, x_max: Tensor, process: ConjugateProcess, correct_last: bool = True
 ) -> Tensor:
     """Heun on the flow in graph coordinates and in ``t``: ``dx/dt = b x - g^2/2 s`` (eq. pf_ode_app)."""
 
@@ -125,7 +125,7 @@ def heun_paper(
     return process.to_conjugate(x, grid[-1])
 
 
-def exponential(eps_hat: EpsHat, grid: Grid, x_max: Tensor, reference: Gaussian, correct_last: bool = True) -> Tensor:
+def exponential(eps_hat: EpsHat, grid: Levels, x_max: Tensor, reference: Gaussian, correct_last: bool = True) -> Tensor:
     """Exact in the reference, ``f`` linear in ``q`` over a step."""
 
     def weights(q0: float, q1: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -146,14 +146,14 @@ def exponential_weights(v: Tensor, q0: float, q1: float) -> tuple[Tensor, Tensor
 
 def exponential_paper(
     eps_hat: EpsHat,
-    grid: Grid,
+    grid: Levels,
     x_max: Tensor,
     reference: Gaussian,
     process: ConjugateProcess,
     correct_last: bool = True,
 ) -> Tensor:
     """The paper's exponential-residual solver: ``r = -f/eta`` linear in ``t``, Simpson quadrature (appendix A.5)."""
-    if reference.B is not process.U and not torch.equal(reference.B, process.U):
+    if not (reference.B is process.U or (isinstance(process.U, Tensor) and torch.equal(reference.B, process.U))):
         raise InputError(
             "the solver 'exponential-paper' with a reference that is not diagonal in the graph-Fourier basis",
             "a spectral or scalar reference",
@@ -179,22 +179,22 @@ def simpson_weights(reference: Gaussian, process: ConjugateProcess, q0: float, q
     return (integrand * (1 - alpha)).sum(0), (integrand * alpha).sum(0)
 
 
-def dpm2m(eps_hat: EpsHat, grid: Grid, x_max: Tensor, history: Sequence[tuple[float, Tensor]] = ()) -> Tensor:
+def dpm2m(eps_hat: EpsHat, grid: Levels, x_max: Tensor, history: Sequence[tuple[float, Tensor]] = ()) -> Tensor:
     """DPM-Solver++ 2M. ``history`` are earlier (level, data prediction) pairs, if there are any."""
     return _multistep(eps_hat, grid, x_max, 2, history)
 
 
-def dpm3m(eps_hat: EpsHat, grid: Grid, x_max: Tensor, history: Sequence[tuple[float, Tensor]] = ()) -> Tensor:
+def dpm3m(eps_hat: EpsHat, grid: Levels, x_max: Tensor, history: Sequence[tuple[float, Tensor]] = ()) -> Tensor:
     """DPM-Solver++ 3M."""
     return _multistep(eps_hat, grid, x_max, 3, history)
 
 
-def residual2m(eps_hat: EpsHat, grid: Grid, x_max: Tensor, reference: Reference, history: History = ()) -> Tensor:
+def residual2m(eps_hat: EpsHat, grid: Levels, x_max: Tensor, reference: Reference, history: History = ()) -> Tensor:
     """``f`` linear in ``q`` through the last two evaluations. ``history`` are earlier (level, f) pairs, if any."""
     return _residual_multistep(eps_hat, grid, x_max, reference, 2, history)
 
 
-def residual3m(eps_hat: EpsHat, grid: Grid, x_max: Tensor, reference: Reference, history: History = ()) -> Tensor:
+def residual3m(eps_hat: EpsHat, grid: Levels, x_max: Tensor, reference: Reference, history: History = ()) -> Tensor:
     """``f`` quadratic in ``q`` through the last three evaluations."""
     return _residual_multistep(eps_hat, grid, x_max, reference, 3, history)
 
@@ -202,7 +202,7 @@ def residual3m(eps_hat: EpsHat, grid: Grid, x_max: Tensor, reference: Reference,
 # -- what the solvers share ----------------------------------------------------------------------------------------
 
 
-def _steps(grid: Grid, correct_last: bool) -> Iterator[tuple[float, float, bool]]:
+def _steps(grid: Levels, correct_last: bool) -> Iterator[tuple[float, float, bool]]:
     """(from, to, whether to correct) for every step."""
     last = len(grid) - 2
     for j, (q0, q1) in enumerate(pairwise(float(q) for q in grid)):
@@ -211,7 +211,7 @@ def _steps(grid: Grid, correct_last: bool) -> Iterator[tuple[float, float, bool]
 
 def _exponential(
     eps_hat: EpsHat,
-    grid: Grid,
+    grid: Levels,
     x_max: Tensor,
     reference: Gaussian,
     weights: Callable[[float, float], tuple[Tensor, Tensor, Tensor]],
@@ -220,7 +220,7 @@ def _exponential(
     """``weights(q0, q1)`` are those of ``f0`` in the predictor, and of ``f0`` and ``f1`` in the corrector."""
 
     def f(z: Tensor, q: float) -> Tensor:
-        return reference.modes(eps_hat(reference.nodes(z), q)) - q / reference.variance(q) * z
+        return reference.modes(_residual(eps_hat, reference.nodes(z), q, reference))
 
     z = reference.modes(x_max)
     for q0, q1, correct in _steps(grid, correct_last):
@@ -232,14 +232,20 @@ def _exponential(
 
 
 def _residual_multistep(
-    eps_hat: EpsHat, grid: Grid, x_max: Tensor, reference: Reference, order: int, history: History
+    eps_hat: EpsHat, grid: Levels, x_max: Tensor, reference: Reference, order: int, history: History
 ) -> Tensor:
     x, past = x_max, list(history)
     sub = -(-SUBSTEPS // (len(grid) - 1))
     for q0, q1 in pairwise(float(q) for q in grid):
-        past = [*past, (q0, eps_hat(x, q0) - reference.eps(x, q0))][-order:]
+        past = [*past, (q0, _residual(eps_hat, x, q0, reference))][-order:]
         x = reference.carry(x, q1, q0, _polynomial(past), sub)
     return x
+
+
+def _residual(eps_hat: EpsHat, x: Tensor, q: float, reference: Reference) -> Tensor:
+    """What a prediction adds to the reference: it may know that by itself."""
+    prediction = eps_hat if isinstance(eps_hat, Prediction | Counted) else Prediction(eps_hat)
+    return prediction.residual(x, q, reference)
 
 
 def _polynomial(past: list[tuple[float, Tensor]]) -> list[Tensor]:
@@ -256,7 +262,7 @@ def _polynomial(past: list[tuple[float, Tensor]]) -> list[Tensor]:
     return [f0, slope + (q0 - qa) * bend, bend]
 
 
-def _multistep(eps_hat: EpsHat, grid: Grid, x_max: Tensor, order: int, history: History) -> Tensor:
+def _multistep(eps_hat: EpsHat, grid: Levels, x_max: Tensor, order: int, history: History) -> Tensor:
     x, past = x_max, [(-math.log(q), D) for q, D in history]
     for q0, q1 in pairwise(float(q) for q in grid):
         past = [*past, (-math.log(q0), x - q0 * eps_hat(x, q0))][-order:]
@@ -294,13 +300,17 @@ class Solver:
     order: int
     evaluations: int  # network evaluations a step
     needs: tuple[str, ...] = ()
-    process: str | None = None  # the only one it is for
+    process: type[Any] = Isotropic  # what it is for
     gaussian: bool = False  # whether the reference has to be one
     to_zero: bool = False  # a last, uncorrected step to zero noise, as EDM's
 
     @property
     def stochastic(self) -> bool:
         return "noise" in self.needs
+
+    def serves(self, process: Process, reference: Reference) -> bool:
+        """Whether it can integrate this flow."""
+        return isinstance(process, self.process) and (reference.gaussian or not self.gaussian)
 
     def spends(self, nfe: int) -> int:
         """Evaluations used of a budget: all, but for the correction that EDM's last step leaves out."""
@@ -309,13 +319,13 @@ class Solver:
 
 SOLVERS: dict[str, Solver] = {
     "exponential": Solver(exponential, 2, 2, ("reference",), gaussian=True),
-    "exponential-paper": Solver(exponential_paper, 2, 2, ("reference", "process"), "conjugate", gaussian=True),
+    "exponential-paper": Solver(exponential_paper, 2, 2, ("reference", "process"), ConjugateProcess, gaussian=True),
     "heun": Solver(heun, 2, 2),
-    "heun-paper": Solver(heun_paper, 2, 2, ("process",), "conjugate"),
+    "heun-paper": Solver(heun_paper, 2, 2, ("process",), ConjugateProcess),
     "heun-edm": Solver(heun, 2, 2, to_zero=True),
     "euler-maruyama": Solver(euler_maruyama, 1, 1, ("noise",)),
     "ancestral-2m": Solver(ancestral2m, 2, 1, ("noise",)),
-    "euler-maruyama-heat": Solver(euler_maruyama_heat, 1, 1, ("process", "noise"), "heat"),
+    "euler-maruyama-heat": Solver(euler_maruyama_heat, 1, 1, ("process", "noise"), HeatProcess),
     "residual-2m": Solver(residual2m, 2, 1, ("reference",)),
     "residual-3m": Solver(residual3m, 2, 1, ("reference",)),  # 3 from exact starting values
     "dpm++2m": Solver(dpm2m, 2, 1),
@@ -339,12 +349,16 @@ class Counted:
         self.nfe += 1
         return self.eps_hat(x, q)
 
+    def residual(self, x: Tensor, q: float, reference: Reference) -> Tensor:
+        self.nfe += 1
+        return _residual(self.eps_hat, x, q, reference)
+
 
 def levels(
     name: str,
     nfe: int,
     process: Process,
-    grid: str | Grid = "power",
+    grid: str | Levels = "power",
     rho: float = 3.0,
     reference: Reference | None = None,
     start: float = 1.0,
@@ -356,25 +370,8 @@ def levels(
     nfe = whole_number("nfe", nfe, 1, EVALUATIONS)
     solver = find(name)
     steps = -(-nfe // solver.evaluations)
-    if isinstance(process, HeatProcess):
-        _share(start, 0.0)
-        return np.array([process.newton(s) for s in np.linspace(process.S, 0.0, steps + 1)])
-    q_max = _share(start, process.q_min / process.q_max) * process.q_max
-    q_max = q_max if isinstance(grid, str) else process.q_max  # levels that are given begin where they begin
-    shaped = isinstance(grid, str) and grid == "entropy"
-    variances = reference.variances() if shaped and reference is not None else None
-    if solver.to_zero:  # EDM's: the levels but the last follow the power law
-        first = grids.make(grid, q_max, process.q_min, steps - 1, rho, variances) if steps > 1 else [q_max]
-        return np.append(first, 0.0)
-    return grids.make(grid, q_max, process.q_min, steps, rho, variances)
-
-
-def _share(start: float, least: float) -> float:
-    if isinstance(start, bool) or not isinstance(start, int | float) or not least < start <= 1:
-        raise InputError(
-            f"start = {start!r}", f"a share of the largest noise level, above {least:g} and at most 1", "leave it out"
-        )
-    return start
+    variances = None if reference is None else reference.variances
+    return process.levels(steps, Grid(grid, rho, start, variances), solver.to_zero)
 
 
 def solve(
@@ -384,7 +381,7 @@ def solve(
     nfe: int,
     process: Process,
     reference: Reference,
-    grid: str | Grid = "power",
+    grid: str | Levels = "power",
     rho: float = 3.0,
     noise: Callable[[int], Tensor] | None = None,
 ) -> Tensor:

@@ -66,6 +66,8 @@ class Kronecker:
                 y = y @ factor if axis == -1 else (y.movedim(axis, -1) @ factor).movedim(-1, axis)
         return y.reshape(x.shape)
 
+    __rmatmul__ = applied  # torch comes here by itself; a reader and a type checker are told
+
     def __matmul__(self, x: Tensor) -> Tensor:  # (..., d, n) -> (..., d, n)
         return self.T.applied(x.mT).mT
 

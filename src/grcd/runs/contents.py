@@ -6,81 +6,92 @@ which comes from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..core.errors import InputError
 from ..data.dataset import fingerprint
-from ..data.normalizer import Normalizer
-from ..data.quantiles import Quantiles
+from ..data.normalizer import MARGINALS, Marginals
+from ..diffusion import plan
+from ..diffusion.diffusion import Diffusion
 from ..graphs.graph import Graph
-from ..references.gaussian import Gaussian
-from ..references.mixture import Mixture
-
-if TYPE_CHECKING:
-    from ..model import GRCD
+from ..graphs.space import SignalSpace
+from ..references import REFERENCES
+from ..training import fit, methods
+from ..training.config import Config
 
 ORIGINS = ("origin", "one_way", "one_way_share")  # how the graph was made
 
 
-def described(model: GRCD, x_train: np.ndarray, x_val: np.ndarray, moments: Normalizer, name: str) -> dict:
+@dataclass(frozen=True)
+class Trained:
+    """A trained diffusion, with the map to z-scores, what its run folder says of it, and how training went."""
+
+    diffusion: Diffusion
+    normalizer: Marginals
+    facts: dict
+    result: dict
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All its numbers by name: network, graph, reference, and quantile maps if there are any."""
+        graph, diffusion = self.diffusion.space.graph, self.diffusion
+        parts = {
+            "network": diffusion.network.state_dict(),
+            "graph": {part: torch.from_numpy(getattr(graph.weights, part)) for part in ("indptr", "indices", "data")},
+            "reference": diffusion.reference.tensors(),
+            "normalizer": {key: torch.from_numpy(value) for key, value in self.normalizer.arrays().items()},
+        }
+        if graph.coords is not None:
+            parts["graph"]["coords"] = torch.from_numpy(graph.coords)
+        return {f"{part}.{key}": value for part, values in parts.items() for key, value in values.items()}
+
+
+def described(space: SignalSpace, config: Config, signals: Mapping[str, np.ndarray], moments: dict, name: str) -> dict:
     """What is known before training: configuration, data, graph, node names, normaliser."""
-    graph = model.graph
+    graph = space.graph
     return {
-        "config": asdict(model.config),
-        "data": {"name": name, "train": len(x_train), "val": len(x_val), "hash": fingerprint(x_train, x_val)},
+        "config": asdict(config),
+        "data": {"name": name, **{key: len(x) for key, x in signals.items()}, "hash": fingerprint(*signals.values())},
         "graph": {"nodes": len(graph), "hash": graph.hash, **{key: getattr(graph, key) for key in ORIGINS}},
         "node_ids": list(graph.node_ids),
-        "normalizer": moments.to_dict(),
+        "normalizer": moments,
     }
 
 
-def tensors(model: GRCD) -> dict[str, Tensor]:
-    """Network, graph, reference, and quantile maps if there are any."""
-    W, reference = model.graph.weights, model.reference
-    found = {f"network.{name}": value for name, value in model.network.state_dict().items()}
-    found |= {f"graph.{part}": torch.from_numpy(getattr(W, part)) for part in ("indptr", "indices", "data")}
-    if model.graph.coords is not None:
-        found["graph.coords"] = torch.from_numpy(model.graph.coords)
-    if isinstance(model.normalizer, Quantiles):
-        found["normalizer.knots"] = torch.from_numpy(model.normalizer.knots)
-    known = reference.tensors() if isinstance(reference, Mixture) else {"v": reference.v}
-    return found | {f"reference.{key}": value for key, value in known.items()}
-
-
-def parts(
-    model: GRCD, manifest: dict, tensors: dict[str, Tensor]
-) -> tuple[Normalizer | Quantiles, Gaussian | Mixture, nn.Module]:
-    """Normaliser, reference and network, of one size."""
-    (normalizer, nodes), reference = _normalizer(model, manifest, tensors), _reference(model, tensors)
-    size = reference.means.shape[1] if isinstance(reference, Mixture) else len(reference.v)
-    if nodes | {size} != {len(model.graph)}:
+def restored(
+    space: SignalSpace, config: Config, device: torch.device, manifest: dict, tensors: dict[str, Tensor]
+) -> Trained:
+    """What was saved, if it is all of one size."""
+    normalizer = MARGINALS[config.marginals].saved(manifest["normalizer"], _part(tensors, "normalizer"))
+    process, method = fit.process_of(space, config, device), methods.find(config.method)
+    on_device = {key: value.to(device) for key, value in _part(tensors, "reference").items()}
+    reference = REFERENCES[method.reference].from_tensors(on_device, process.U)
+    if {len(normalizer), len(reference.mean)} != {space.d}:
         raise ValueError("normaliser, reference and graph have different sizes")
-    network = model.fresh_network().requires_grad_(False)
-    network.load_state_dict({k.removeprefix("network."): t for k, t in tensors.items() if k.startswith("network.")})
-    return normalizer, reference, network.eval()
+    network = fit.fresh_network(space, config, device).requires_grad_(False)
+    network.load_state_dict(_part(tensors, "network"))
+    chosen = plan.of(manifest["result"].get("plan", {}))
+    diffusion = fit.bound(space, config, process, reference, network.eval(), chosen)
+    return Trained(diffusion, normalizer, manifest, manifest["result"])
 
 
 def graph(manifest: dict, tensors: dict[str, Tensor]) -> Graph:
     """The graph that a run was trained on."""
-    data, indices, indptr = (tensors[f"graph.{part}"].numpy() for part in ("data", "indices", "indptr"))
-    nodes = len(manifest["node_ids"])
-    coords = tensors["graph.coords"].numpy() if "graph.coords" in tensors else None
-    W = sp.csr_array((data, indices, indptr), shape=(nodes, nodes))
+    saved, nodes = {key: value.numpy() for key, value in _part(tensors, "graph").items()}, len(manifest["node_ids"])
+    W = sp.csr_array((saved["data"], saved["indices"], saved["indptr"]), shape=(nodes, nodes))
     W.check_format(full_check=True)
-    made = {key: manifest["graph"][key] for key in ORIGINS if key in manifest["graph"]}
-    found = Graph(W, tuple(manifest["node_ids"]), coords, **made)
-    if found.hash != manifest["graph"]["hash"]:
+    origins = {key: manifest["graph"][key] for key in ORIGINS if key in manifest["graph"]}
+    graph = Graph(W, tuple(manifest["node_ids"]), saved.get("coords"), **origins)
+    if graph.hash != manifest["graph"]["hash"]:
         raise ValueError("another graph than the run was trained on")
-    return found
+    return graph
 
 
 @contextmanager
@@ -94,16 +105,6 @@ def fitting(path: str | Path) -> Iterator[None]:
         raise InputError(got, "a whole run folder", "train again with --force") from None
 
 
-def _reference(model: GRCD, tensors: dict[str, Tensor]) -> Gaussian | Mixture:
-    if model.method.reference == "spectral":
-        return Gaussian(tensors["reference.v"].to(model.device), model.process.U)
-    return Mixture.of(*(tensors[f"reference.{key}"].to(model.device) for key in ("weights", "means", "v", "B")))
-
-
-def _normalizer(model: GRCD, manifest: dict, tensors: dict) -> tuple[Normalizer | Quantiles, set[int]]:
-    """What was saved, and of how many nodes it is."""
-    if model.config.marginals == "quantile":
-        knots = tensors["normalizer.knots"].numpy()
-        return Quantiles(knots), {len(knots)}
-    found = Normalizer.of(manifest["normalizer"])
-    return found, {len(found.mean), len(found.std)}
+def _part(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+    """The tensors of one part, by their names inside it."""
+    return {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}

@@ -1,8 +1,8 @@
 """Filled gaps: what is missing in a signal, drawn given what is there, many times over.
 
-Under the reference alone this is a closed form (``observations.posterior``). The model's own posterior starts from it:
+Under the reference alone this is a closed form (``Reference.condition``). The model's own posterior starts from it:
 a draw of the reference's posterior gets the noise of the largest level, and the reverse process leads back from there
-with the noise prediction that ``observations.guided`` makes of the network's. What was observed comes out as it went
+with the noise prediction that ``guidance`` makes of the network's. What was observed comes out as it went
 in, to the bit.
 
 By default with the ancestral solver, whatever the plan says of sampling: what is observed moves the noise prediction
@@ -17,28 +17,22 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ..core import device as devices
 from ..core import memory
 from ..core.errors import InputError, InputWarning, unknown
 from ..core.progress import bar
-from ..core.rows import BLOCK
 from ..core.streams import Stream
-from ..data.normalizer import Normalizer, warn_of_units
-from ..data.quantiles import Quantiles
 from ..diffusion import plan, solvers
-from ..references import observations
-from ..references.observations import Observations
-
-if TYPE_CHECKING:
-    from ..model import GRCD
+from ..diffusion.diffusion import Diffusion
+from ..diffusion.parameterisation import Prediction
+from ..diffusion.process import Isotropic
+from ..references.guidance import cleaned, guided
+from ..references.observations import Noise, Observations
 
 POSTERIORS = ("diffusion", "reference")
 ENTRIES = {"cpu": 1 << 20, "cuda": 1 << 24}  # readings filled at a time: the more, the better systems are solved
@@ -46,108 +40,36 @@ CHOICE = plan.Choice(solver="ancestral-2m")
 FEW = 4  # network evaluations; with fewer, the steps are too long for draws that are as wide as they should be
 COPIES = 8  # of the draws of one signal, at the most, while they are made
 
+Draws = Callable[[Observations, np.ndarray], Tensor]  # of some signals by number: (signals, n, d), z-scored
 
-def fillings(
-    model: GRCD,
-    x: np.ndarray,  # (signals, nodes), checked
+
+def fill(
+    diffusion: Diffusion,
+    observed: Callable[[np.ndarray], Observations],  # of signals by number, in z-scores
+    rows: np.ndarray,  # their numbers
     n: int,
     nfe: int,
     seed: int,
     posterior: str,
     solver: str | None,
-    batch: int | None,
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:  # each (rows,), (n, rows, nodes)
-    """``n`` completions of some signals at a time, in their units; missing entries are NaN."""
-    known(posterior)
-    _warn(model, x)
-    fill = _filler(model, n, nfe, seed, posterior, solver)
-    some_rows = batch or max(1, ENTRIES[model.device.type] // (n * x.shape[1]))
-    gaps, done = np.isnan(x).any(axis=1), 0
-    with bar("filling", len(x)) as advance:
-        for rows in _split(np.flatnonzero(~gaps), max(some_rows, BLOCK // (n * x.shape[1]))):  # nothing to fill
-            yield rows, np.broadcast_to(x[rows], (n, *x[rows].shape))
-            done += len(rows)
-        for rows in _split(np.flatnonzero(gaps), some_rows):
+    batch: int | None = None,
+) -> Iterator[tuple[np.ndarray, Tensor]]:  # each (rows,), (n, rows, d)
+    """``n`` draws given what was observed, z-scored, of some signals at a time."""
+    draws = _posterior(diffusion, n, nfe, seed, posterior, solver)
+    size, done = batch or max(1, ENTRIES[diffusion.device.type] // (n * diffusion.space.d)), 0
+    with bar("filling", len(rows)) as advance:
+        for some in np.split(rows, range(size, len(rows), size)) if len(rows) else ():
             with devices.arithmetic("high"), torch.inference_mode():  # the network's, as in training
-                z = torch.from_numpy(model.normalizer.apply(x, rows)).double().to(model.device)
-                drawn = fill(Observations(z), rows).transpose(0, 1)
-            units = model.within(model.normalizer.undo(drawn.flatten(0, 1).cpu().numpy())).reshape(drawn.shape)
-            yield rows, np.where(np.isnan(x[rows]), units, x[rows])
-            done += len(rows)
+                filled = draws(observed(some), some).transpose(0, 1)
+            yield some, filled
+            done += len(some)
             advance(done, "")
 
 
-def inferred(
-    model: GRCD,
-    y: ArrayLike,  # (signals, m), NaN where nothing was observed
-    H: ArrayLike | sp.sparray,  # (m, nodes), dense or sparse
-    noise: ArrayLike,  # standard deviations (m,), or one for all
-    n: int,
-    nfe: int,
-    seed: int,
-    posterior: str,
-    solver: str | None,
-) -> np.ndarray:  # (n, signals, nodes)
-    """Signals given sums, averages or other linear readings ``y = H x + noise``, all in the signals' units.
-
-    With ``x = mean + std z`` they are readings of ``z`` through ``H std``: there the reference is at home.
-    """
-    known(posterior)
-    if isinstance(model.normalizer, Quantiles):
-        raise InputError("a model with marginals=quantile", "one on z-scores", "train without marginals=quantile")
-    y, H, r = _linear(y, H, noise, len(model.graph))
-    moments, fill = model.normalizer, _filler(model, n, nfe, seed, posterior, solver)
-    found = np.empty((n, len(y), H.shape[1]))
-    with devices.arithmetic("high"), torch.inference_mode(), bar("inferring", len(y)) as advance:
-        on_device = [torch.from_numpy(part).to(model.device) for part in (y - H @ moments.mean, H * moments.std, r**2)]
-        for rows in _split(np.arange(len(y)), max(1, ENTRIES[model.device.type] // (n * H.shape[1]))):
-            drawn = fill(Observations(on_device[0][rows], *on_device[1:]), rows).transpose(0, 1)
-            units = model.within(moments.undo(drawn.flatten(0, 1).cpu().numpy()))
-            found[:, rows] = units.reshape(drawn.shape)
-            advance(int(rows[-1]) + 1, "")
-    return found
-
-
-def _linear(
-    readings: ArrayLike, rows: Any, noise: ArrayLike, nodes: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # (signals, m), (m, nodes), (m,)
-    """What can be observed of signals on so many nodes."""
-    H = np.atleast_2d(np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64))
-    y = np.asarray(readings, dtype=np.float64)
-    if H.ndim != 2 or H.shape[1] != nodes or not len(H) or not np.isfinite(H).all() or not np.abs(H).sum(axis=1).all():
-        raise InputError(
-            f"H of shape {H.shape}",
-            f"finite rows over {nodes} nodes, one or more, none of them zero",
-            "one row a reading",
-        )
-    if y.ndim != 2 or y.shape[1] != len(H) or np.isinf(y).any():
-        raise InputError(
-            f"y of shape {y.shape}", f"(signals, {len(H)}), as many columns as H has rows", "one row a signal"
-        )
-    r = np.broadcast_to(np.asarray(noise, dtype=np.float64), len(H)).copy() if np.size(noise) in (1, len(H)) else None
-    if r is None or not np.isfinite(r).all() or (r < 0).any():
-        raise InputError(f"noise {noise!r}", f"standard deviations from 0 up: one, or {len(H)}", "0 for exact readings")
-    return y, H, r
-
-
-def known(posterior: str) -> str:
-    """The posterior of that name."""
+def refuse_unknown(posterior: str) -> None:
+    """Refuse the name of no posterior."""
     if posterior not in POSTERIORS:
         raise unknown("posterior", posterior, POSTERIORS)
-    return posterior
-
-
-def _split(rows: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    return (rows[start : start + size] for start in range(0, len(rows), size))
-
-
-def _warn(model: GRCD, x: np.ndarray) -> None:
-    """What is worth knowing of signals that can be filled all the same."""
-    empty = int(np.isnan(x).all(axis=1).sum())
-    if empty:
-        note = f"{empty} of {len(x)} signals have no reading at all: they are drawn as if nothing were known of them"
-        warnings.warn(note, InputWarning, stacklevel=4)
-    warn_of_units(x, Normalizer.of(model.facts["normalizer"]), model.graph)
 
 
 def refuse_heavy(n: int, nodes: int) -> None:
@@ -157,58 +79,64 @@ def refuse_heavy(n: int, nodes: int) -> None:
     memory.refuse_over(COPIES * 8 * n * nodes, what, do)
 
 
-def _filler(model: GRCD, n: int, nfe: int, seed: int, kind: str, solver: str | None) -> Callable:
-    """From observations, and the numbers of the signals, to z-scored draws (signals, n, nodes)."""
-    exact = partial(_from_reference, model, n, seed)
+def _posterior(diffusion: Diffusion, n: int, nfe: int, seed: int, kind: str, solver: str | None) -> Draws:
+    """The model's own, or the reference's where that is wanted, or is all there is."""
+    refuse_unknown(kind)
+    exact = partial(_from_reference, diffusion, n, seed)
     if kind == "reference":
         return exact
-    if model.method.process == "heat":
+    if not isinstance(diffusion.process, Isotropic):
         raise InputError(
-            f"the method {model.config.method!r}",
+            f"the method {diffusion.method!r}",
             "one whose noise is the same in all directions of some coordinates",
             "train grcd, or take --posterior reference",
         )
-    choice = model.choice(nfe, **asdict(CHOICE) | ({} if solver is None else {"solver": solver}))
-    levels = model.levels(nfe, choice)
-    if model.adds_nothing:
+    choice = diffusion.choice(nfe, **asdict(CHOICE) | ({} if solver is None else {"solver": solver}))
+    if diffusion.adds_nothing:
         note = "the network of this run adds nothing to its reference, whose exact posterior is drawn from"
-        warnings.warn(note, InputWarning, stacklevel=4)
+        warnings.warn(note, InputWarning, stacklevel=5)
         return exact
     if nfe < FEW:
         note = f"so few network evaluations ({nfe}) make intervals too narrow: take {FEW} or more, best 8"
-        warnings.warn(note, InputWarning, stacklevel=4)
-    eps_hat = _in_parts(model.noise_prediction(), model.batch())
-
-    def fill(seen: Observations, rows: np.ndarray) -> Tensor:
-        random, x0 = _random(seed, rows, model.device), exact(seen, rows)
-        x = x0 + levels[0] * random("noise", x0.shape)
-        eps = observations.guided(eps_hat, model.reference, seen)
-
-        def noise(step: int) -> Tensor:  # of a stochastic solver
-            return random(f"step {step}", x0.shape).flatten(0, 1)
-
-        x = solvers.solve(choice.solver, eps, x.flatten(0, 1), nfe, model.process, model.reference, levels, noise=noise)
-        if seen.H is None:  # entries: what was observed is put back, and what is left of the noise is little
-            return model.process.to_graph(x, levels[-1]).view_as(x0)
-        u = Stream(seed, "impute last component", x0.device).uniform(rows, n)
-        return observations.cleaned(model.reference, seen, x.view_as(x0), float(levels[-1]), random, u)
-
-    return fill
+        warnings.warn(note, InputWarning, stacklevel=5)
+    return partial(_from_model, diffusion, choice, nfe, seed, exact)
 
 
-def _in_parts(eps_hat: Callable, size: int) -> Callable:
-    """A noise prediction of no more signals at a time than the network's activations have room for."""
-    return lambda x, q: torch.cat([eps_hat(part, q) for part in x.split(size)])
-
-
-def _from_reference(model: GRCD, n: int, seed: int, seen: Observations, rows: np.ndarray) -> Tensor:
+def _from_reference(diffusion: Diffusion, n: int, seed: int, observed: Observations, rows: np.ndarray) -> Tensor:
     """Exact draws of the reference's posterior; each signal has random numbers of its own, whatever the batch."""
-    given = observations.posterior(model.reference, seen)
-    uniform = Stream(seed, "impute component", model.device).uniform(rows, n)
-    return given.draw(n, _random(seed, rows, model.device), uniform)
+    posterior = diffusion.reference.condition(observed)
+    uniform = Stream(seed, "impute component", diffusion.device).uniform(rows, n)
+    return posterior.draw(n, _random(seed, rows, diffusion.device), uniform)
 
 
-def _random(seed: int, rows: np.ndarray, device: torch.device) -> observations.Noise:
+def _from_model(
+    diffusion: Diffusion, choice: plan.Choice, nfe: int, seed: int, exact: Draws, observed: Observations, rows: np.ndarray
+) -> Tensor:
+    """Back from a draw of the reference's posterior, noised, under guidance."""
+    process, reference, levels = diffusion.process, diffusion.reference, diffusion.levels(nfe, choice)
+    random, x0 = _random(seed, rows, diffusion.device), exact(observed, rows)
+    x = x0 + levels[0] * random("noise", x0.shape)
+    eps = guided(_residual(diffusion), reference, observed)
+
+    def noise(step: int) -> Tensor:  # of a stochastic solver
+        return random(f"step {step}", x0.shape).flatten(0, 1)
+
+    x = solvers.solve(choice.solver, eps, x.flatten(0, 1), nfe, process, reference, levels, noise=noise)
+    if observed.H is None:  # entries: what was observed is put back, and what is left of the noise is little
+        return process.to_graph(x, levels[-1]).view_as(x0)
+    u = Stream(seed, "impute last component", x0.device).uniform(rows, x0.shape[1])
+    return cleaned(reference, observed, x.view_as(x0), float(levels[-1]), random, u)
+
+
+def _residual(diffusion: Diffusion) -> Callable[[Tensor, float], Tensor]:
+    """What the network adds, for no more signals at a time than its activations have room for."""
+    prediction: Prediction = diffusion.prediction()
+    return lambda x, q: torch.cat(
+        [prediction.residual(part, q, diffusion.reference) for part in x.split(diffusion.batch)]
+    )
+
+
+def _random(seed: int, rows: np.ndarray, device: torch.device) -> Noise:
     """Standard normal numbers for these signals, by purpose and shape."""
     return lambda purpose, shape: (
         Stream(seed, f"impute {purpose}", device).normal(rows, math.prod(shape[1:])).view(shape)

@@ -38,7 +38,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -48,15 +47,14 @@ from torch import Tensor
 from ..core import device as devices
 from ..core.errors import InputError, InputWarning
 from ..core.progress import bar
+from ..core.rows import Rows
 from ..core.streams import Stream
 from ..core.systems import solve
+from ..diffusion.diffusion import Diffusion
 from ..diffusion.process import ConjugateProcess
-from ..references.gaussian import Gaussian
-from ..references.mixture import Mixture
-from ..references.observations import Observations, as_mixture, posterior
-
-if TYPE_CHECKING:
-    from ..model import GRCD
+from ..references.component import Component
+from ..references.observations import Observations
+from ..references.reference import Reference
 
 Residual = Callable[[Tensor, float], Tensor]
 ENTRIES = 1 << 23  # of matrices held at a time
@@ -65,84 +63,85 @@ TOLERANCE, DOUBLINGS = 0.01, 4  # nats that steps may change, or else there are 
 
 
 def of_signals(
-    model: GRCD, x: np.ndarray, exact: bool, steps: int, probes: int, seed: int
+    diffusion: Diffusion, z: Rows, exact: bool, steps: int, probes: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:  # two of (signals,)
-    """Log-likelihoods and their errors, some signals at a time."""
-    few, found, rows = x.shape[1] <= max(FEW, probes), np.zeros((2, len(x))), model.batch()
+    """Log-likelihoods and their errors, some z-scored signals at a time."""
+    d, value, error = diffusion.space.d, np.zeros(len(z)), np.zeros(len(z))
     if not exact:
-        _refuse(model, probes, few)
-    if not exact and model.adds_nothing:
+        process = _refuse(diffusion, probes)
+    if not exact and diffusion.adds_nothing:
         note = "the network of this run adds nothing to its reference, whose exact log-likelihoods these are"
         warnings.warn(note, InputWarning, stacklevel=3)
         exact = True
-    added = residual(model)
-    with devices.arithmetic(), bar("scoring", len(x)) as advance:
-        for start in range(0, len(x), rows):
-            z = torch.from_numpy(model.normalizer.apply(x[start : start + rows])).double().to(model.device)
-            here = slice(start, start + len(z))
+    added = residual(diffusion)
+    with devices.arithmetic(), bar("scoring", len(z)) as advance:
+        for start in range(0, len(z), diffusion.batch):
+            here = slice(start, min(start + diffusion.batch, len(z)))
+            some = z[here]
             if exact:
-                found[0, here] = under_reference(model.reference, z).cpu()
+                value[here] = under_reference(diffusion.reference, some).cpu()
             else:
-                signs = None if few else random_signs(seed, range(start, start + len(z)), z.shape[1], probes, z.device)
-                assert isinstance(model.process, ConjugateProcess)  # or it was refused
-                value, of_signs, of_steps = under_model(added, model.reference, model.process, z, steps, signs)
-                found[:, here] = torch.stack([value, of_signs + of_steps]).cpu()
-            advance(start + len(z), "")
-    return found[0], found[1]
+                few = d <= max(FEW, probes)
+                signs = None if few else random_signs(seed, range(start, here.stop), d, probes, some.device)
+                found = under_model(added, diffusion.reference, process, some, steps, signs)
+                value[here], error[here] = found[0].cpu(), (found[1] + found[2]).cpu()
+            advance(here.stop, "")
+    return value, error
 
 
-def _refuse(model: GRCD, probes: int, few: bool) -> None:
-    if model.method.process != "conjugate":
+def _refuse(diffusion: Diffusion, probes: int) -> ConjugateProcess:
+    """The process, if it is one whose densities can be followed, and probes are enough."""
+    if not isinstance(diffusion.process, ConjugateProcess):
         raise InputError(
-            f"the method {model.config.method!r}", "one on the conjugate process", "take --posterior reference"
+            f"the method {diffusion.method!r}", "one on the conjugate process", "take --posterior reference"
         )
-    if probes < 2 and not few:
+    if probes < 2 and diffusion.space.d > max(FEW, probes):
         raise InputError(f"probes = {probes}", "two or more: one has no spread to tell an error by", "take 4")
+    return diffusion.process
 
 
-def residual(model: GRCD) -> Residual:
+def residual(diffusion: Diffusion) -> Residual:
     """``f``: what the network adds to the noise prediction of the reference."""
-    how, network, reference = model.parameterised(model.reference), model.network, model.reference
-    if model.method.parameterisation == "residual":
-        return lambda x, q: how.output(network, x, q)
-    return lambda x, q: how.eps_hat(network)(x, q) - reference.eps(x, q)
+    prediction = diffusion.prediction()
+    return lambda x, q: prediction.residual(x, q, diffusion.reference)
 
 
-def under_reference(reference: Gaussian | Mixture, z: Tensor) -> Tensor:  # (signals, nodes) -> (signals,)
+def under_reference(reference: Reference, z: Tensor) -> Tensor:  # (signals, d) -> (signals,)
     """Of all readings, or of those that are there."""
-    return posterior(reference, Observations(z)).log_evidence if z.isnan().any() else reference.log_prob(z)
+    return reference.condition(Observations(z)).log_evidence if z.isnan().any() else reference.log_prob(z)
 
 
-def of_readings(model: GRCD, x: np.ndarray) -> np.ndarray:  # (signals, nodes) twice
+def of_readings(diffusion: Diffusion, z: Rows) -> np.ndarray:  # (signals, d)
     """``of_nodes``, some signals at a time: with gaps each has a matrix of its own."""
-    found, rows = np.empty(x.shape), max(1, ENTRIES // x.shape[1] ** 2)
-    with torch.inference_mode(), bar("scoring readings", len(x)) as advance:
-        for start in range(0, len(x), rows):
-            z = torch.from_numpy(model.normalizer.apply(x[start : start + rows])).double().to(model.device)
-            found[start : start + rows] = of_nodes(model.reference, z).cpu()
-            advance(start + len(z), "")
-    return found
+    d = diffusion.space.d
+    log_prob, rows = np.empty((len(z), d)), max(1, ENTRIES // d**2)
+    with torch.inference_mode(), bar("scoring readings", len(z)) as advance:
+        for start in range(0, len(z), rows):
+            here = slice(start, min(start + rows, len(z)))
+            log_prob[here] = of_nodes(diffusion.reference, z[here]).cpu()
+            advance(here.stop, "")
+    return log_prob
 
 
-def of_nodes(reference: Gaussian | Mixture, z: Tensor) -> Tensor:  # (signals, nodes) twice
+def of_nodes(reference: Reference, z: Tensor) -> Tensor:  # (signals, d) twice
     """``log p(x_i | x_-i)`` of the readings that are there; NaN where there is none."""
-    mixture, seen = as_mixture(reference), ~z.isnan()
+    seen = ~z.isnan()
     together, alone = [], []
-    for weight, mean, part in zip(mixture.weights, mixture.means, mixture.parts, strict=True):
+    for weight, mean, part in zip(reference.weights, reference.means, reference.parts, strict=True):
         log_prob, moved, own = (_whole if seen.all() else _observed)(part, z - mean, seen)
         together.append(weight.log() + log_prob)
         alone.append(-moved.square() / (2 * own) + (own / (2 * math.pi)).log() / 2)
-    joint, given = torch.stack(together, -1)[:, None], torch.stack(alone, -1)  # (signals, nodes or 1, components)
+    joint, given = torch.stack(together, -1)[:, None], torch.stack(alone, -1)  # (signals, d or 1, components)
     return torch.where(seen, joint.logsumexp(-1) - (joint - given).logsumexp(-1), torch.nan)
 
 
-def _whole(part: Gaussian, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _whole(part: Component, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Log-densities, ``Lambda off`` and the diagonal of ``Lambda``: one precision for all signals."""
     precision = part.precision()
     return part.log_prob(off), off @ precision, precision.diagonal().expand_as(off)
 
 
-def _observed(part: Gaussian, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _observed(part: Component, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The same for signals with gaps: a precision for each, of what was observed of it."""
     eye = torch.eye(off.shape[1]).to(off)
     precision, size = solve(part.covariance(), seen, eye.expand(len(off), -1, -1))
@@ -154,25 +153,25 @@ def _observed(part: Gaussian, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor
 
 def under_model(
     residual: Residual,
-    reference: Gaussian | Mixture,
+    reference: Reference,
     process: ConjugateProcess,
     z: Tensor,  # (signals, nodes), complete
     steps: int,
     signs: Tensor | None = None,  # (probes, signals, nodes); None: exact divergences
 ) -> tuple[Tensor, Tensor, Tensor]:  # three of (signals,)
     """Log-likelihoods; their error from the signs, and from the steps."""
-    mixture, steps = as_mixture(reference), 8 * math.ceil(steps / 8)  # a quarter of them is even, for Simpson's rule
+    steps = 8 * math.ceil(steps / 8)  # a quarter of them is even, for Simpson's rule
     probes, rows = _unit_vectors(z) if signs is None else signs, torch.arange(len(z), device=z.device)
-    gained, error = _gained(residual, mixture, process, z, steps // 4, probes), torch.zeros_like(z[:, 0])
+    gained, error = _gained(residual, reference, process, z, steps // 4, probes), torch.zeros_like(z[:, 0])
     for count in (steps // 2, *(steps << doubled for doubled in range(DOUBLINGS + 1))):
-        finer = _gained(residual, mixture, process, z[rows], count, probes[:, rows])
+        finer = _gained(residual, reference, process, z[rows], count, probes[:, rows])
         change = (finer.mean(0) - gained[:, rows].mean(0)).abs()
         gained[:, rows], error[rows] = finer, change.maximum(error[rows] / 4)
         if count >= steps:
             rows = (~(error <= TOLERANCE)).nonzero()[:, 0]  # what is not a number either
         if not len(rows):
             break
-    return mixture.log_prob(z) + gained.mean(0), torch.zeros_like(error) if signs is None else _half(gained), error
+    return reference.log_prob(z) + gained.mean(0), torch.zeros_like(error) if signs is None else _half(gained), error
 
 
 def _half(found: Tensor) -> Tensor:  # (probes, signals) -> (signals,)
@@ -195,20 +194,20 @@ def _unit_vectors(z: Tensor) -> Tensor:  # (nodes, signals, nodes)
 
 
 def _gained(
-    residual: Residual, mixture: Mixture, process: ConjugateProcess, z: Tensor, steps: int, probes: Tensor
+    residual: Residual, reference: Reference, process: ConjugateProcess, z: Tensor, steps: int, probes: Tensor
 ) -> Tensor:  # (probes, signals)
     """``int (div f + score_ref . f) dq`` for each probe: Simpson's rule along a Runge-Kutta flow, in ``log q``."""
     q = np.geomspace(process.q_min, process.q_max, 2 * steps + 1).tolist()  # steps, and their middles
     h = 2 * math.log(q[1] / q[0])
-    x, total = _onset(mixture, z, q[0], steps), torch.zeros_like(probes[..., 0])
+    x, total = _onset(reference, z, q[0], steps), torch.zeros_like(probes[..., 0])
 
     def slope(x: Tensor, q: float) -> Tensor:  # dx / d log q
         with torch.no_grad():
-            return q * (mixture.eps(x, q) + residual(x, q))
+            return q * (reference.eps(x, q) + residual(x, q))
 
     for step in range(steps + 1):
         here = q[2 * step]
-        k1, rate = _rates(residual, mixture, x, here, probes)
+        k1, rate = _rates(residual, reference, x, here, probes)
         total = total + h / 3 * (1 if step in (0, steps) else 2 + 2 * (step % 2)) * rate
         if step < steps:
             middle, end = q[2 * step + 1 : 2 * step + 3]
@@ -216,18 +215,18 @@ def _gained(
     return total
 
 
-def _onset(mixture: Mixture, z: Tensor, q: float, steps: int) -> Tensor:
+def _onset(reference: Reference, z: Tensor, q: float, steps: int) -> Tensor:
     """From no noise to level ``q`` along the reference's own flow: no network knows of less noise.
 
     In ``w = log(1 + q^2 / v)``, with ``v`` the smallest variance, no mode moves by more than ``x / 2`` in a unit.
     """
-    if len(mixture.parts) == 1:
-        return mixture.means[0] + mixture.parts[0].propagate(z - mixture.means[0], q, 0.0)
-    v = min(float(part.v.min()) for part in mixture.parts)
+    if len(reference.parts) == 1:
+        return reference.means[0] + reference.parts[0].propagate(z - reference.means[0], q, 0.0)
+    v = float(reference.variances()[0].min())
     h = math.log1p(q**2 / v) / steps
 
     def slope(x: Tensor, w: float) -> Tensor:  # dx / dw
-        return -v * math.exp(w) / 2 * mixture.score(x, math.sqrt(v * math.expm1(w)))
+        return -v * math.exp(w) / 2 * reference.score(x, math.sqrt(v * math.expm1(w)))
 
     x = z
     for w in (step * h for step in range(steps)):
@@ -242,9 +241,9 @@ def _stepped(slope: Residual, x: Tensor, middle: float, end: float, h: float, k1
     return x + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(x + h * k3, end))
 
 
-def _rates(residual: Residual, mixture: Mixture, x: Tensor, q: float, probes: Tensor) -> tuple[Tensor, Tensor]:
+def _rates(residual: Residual, reference: Reference, x: Tensor, q: float, probes: Tensor) -> tuple[Tensor, Tensor]:
     """``dx / d log q``, and ``q (div f + score_ref . f)`` for each probe."""
-    score = mixture.score(x, q)
+    score = reference.score(x, q)
     with torch.enable_grad():
         there = x.detach().requires_grad_()
         f = residual(there, q)

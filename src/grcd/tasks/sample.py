@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -21,13 +20,7 @@ from ..core import device as devices
 from ..core.errors import unknown
 from ..core.streams import Stream
 from ..diffusion import solvers
-from ..diffusion.parameterisation import Denoised
-from ..diffusion.process import HeatProcess
-from ..references.gaussian import scalar
-from ..references.mixture import Mixture
-
-if TYPE_CHECKING:
-    from ..model import GRCD
+from ..diffusion.diffusion import Diffusion
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 Choices = tuple[str, int, tuple[float, ...]]  # solver, network evaluations, levels
@@ -37,19 +30,19 @@ class Memory:
     """What was sampled last, and samplers captured for it by batch size."""
 
     def __init__(self) -> None:
-        self.asked: tuple = ()
+        self.last: tuple = ()
         self.replays: dict[int, tuple[Tensor, Tensor, Callable]] = {}
 
-    def again(self, *asked: object) -> bool:
-        """Whether this was asked for last time too: capturing costs as much as sampling four times."""
-        again, self.asked = asked == self.asked, asked
+    def again(self, *request: object) -> bool:
+        """Whether the last request was the same: capturing costs as much as sampling four times."""
+        again, self.last = request == self.last, request
         if not again:
             self.replays = {}
         return again
 
 
-def drawn(
-    model: GRCD,
+def sample(
+    diffusion: Diffusion,
     n: int,
     purpose: str,
     seed: int,
@@ -58,46 +51,35 @@ def drawn(
     precision: str = "float32",
     memory: Memory | None = None,
     advance: Callable = lambda done, note: None,
-) -> Tensor:  # (n, nodes), z-scored
+) -> Tensor:  # (n, d), z-scored
     """Signals from the noise that this seed has for this purpose; with a memory, captured there or to be."""
     parts, done, q = [], 0, choices[2][0]
     with devices.arithmetic(), torch.inference_mode():
-        noise = Stream(seed, purpose, model.device).normal(0, n * len(model.graph)).view(n, -1)
-        for part in noise.split(batch or model.batch()):
-            start = terminal(model, part, q, (seed, done))
-            parts.append(sampler(model, start, precision, choices, (seed, done), memory)(start))
+        noise = Stream(seed, purpose, diffusion.device).normal(0, n * diffusion.space.d).view(n, -1)
+        u = Stream(seed, "component", diffusion.device).uniform(0, n)
+        for part in noise.split(batch or diffusion.batch):
+            start = diffusion.start(part, q, u[done : done + len(part)])
+            parts.append(_sampler(diffusion, start, precision, choices, (seed, done), memory)(start))
             done += len(part)
             advance(done, "")
         return torch.cat(parts)
 
 
-def terminal(model: GRCD, noise: Tensor, q: float, place: tuple[int, int] = (0, 0)) -> Tensor:
-    """What the sampler starts from; ``place`` are the seed and the number of the first signal."""
-    kind, process, reference = model.method.terminal, model.process, model.reference
-    if kind == "noise":
-        return q * noise
-    if kind == "stationary":
-        assert isinstance(process, HeatProcess)
-        return process.nodes(process.modes(noise) * process.variance(q).sqrt())
-    if isinstance(reference, Mixture):
-        seed, start = place
-        u = Stream(seed, "component", noise.device).uniform(0, start + len(noise))[start:]
-        return reference.draw(noise, q, u)
-    return (scalar(reference) if kind == "scalar" else reference).draw(noise, q)
-
-
-def sampler(
-    model: GRCD, x_max: Tensor, precision: str, choices: Choices, place: tuple[int, int], memory: Memory | None
+def _sampler(
+    diffusion: Diffusion, x_max: Tensor, precision: str, choices: Choices, place: tuple[int, int], memory: Memory | None
 ) -> Callable[[Tensor], Tensor]:
-    """From a terminal draw to z-scored signals; captured on CUDA where there is a memory for it."""
+    """From a terminal draw to z-scored signals; captured on CUDA where there is a memory for it.
+
+    ``place`` are the seed and the number of the first signal.
+    """
     stochastic = solvers.find(choices[0]).stochastic
-    if model.device.type != "cuda" or stochastic or memory is None:
-        network = _cast(model.network, precision)
+    if diffusion.device.type != "cuda" or stochastic or memory is None:
+        network = _cast(diffusion.network, precision)
         steps = _noise(*place, x_max) if stochastic else None
-        return lambda x_max: _generated(model, network, x_max, choices, steps)
+        return lambda x_max: _generated(diffusion, network, x_max, choices, steps)
     if len(x_max) not in memory.replays:
-        network, source, sink = _cast(model.network, precision), x_max.clone(), torch.empty_like(x_max)
-        replay = devices.captured(lambda: sink.copy_(_generated(model, network, source, choices)))
+        network, source, sink = _cast(diffusion.network, precision), x_max.clone(), torch.empty_like(x_max)
+        replay = devices.captured(lambda: sink.copy_(_generated(diffusion, network, source, choices)))
         memory.replays[len(x_max)] = (source, sink, replay)
     source, sink, replay = memory.replays[len(x_max)]
 
@@ -110,7 +92,7 @@ def sampler(
 
 
 def _generated(
-    model: GRCD,
+    diffusion: Diffusion,
     network: nn.Module,
     x_max: Tensor,
     choices: Choices,
@@ -118,9 +100,8 @@ def _generated(
 ) -> Tensor:
     """The reverse process, and back to graph coordinates."""
     solver, nfe, levels = choices
-    process, reference, how = model.process, model.reference, model.parameterised(model.reference)
-    known = how.graph_score(network) if isinstance(how, Denoised) else how.eps_hat(network)
-    x = solvers.solve(solver, known, x_max, nfe, process, reference, levels, noise=steps)
+    process, prediction = diffusion.process, diffusion.prediction(network)
+    x = solvers.solve(solver, prediction, x_max, nfe, process, diffusion.reference, levels, noise=steps)
     return process.to_graph(x, levels[-1])
 
 
@@ -136,22 +117,22 @@ def _noise(seed: int, start: int, like: Tensor) -> Callable[[int], Tensor]:
     return lambda step: stream.normal(step, (start + len(like)) * nodes).view(-1, nodes)[start:]
 
 
-def network_alone(model: GRCD, n: int, evaluations: int) -> Callable[[], None]:
+def network_alone(diffusion: Diffusion, n: int, evaluations: int) -> Callable[[], None]:
     """What sampling ``n`` signals asks of the network and of nothing else, to be timed; waits for the device."""
-    x = torch.zeros(n, len(model.graph), device=model.device)
-    t = torch.full((), 0.5, device=model.device)
+    x = torch.zeros(n, diffusion.space.d, device=diffusion.device)
+    t = torch.full((), 0.5, device=diffusion.device)
 
     def work() -> None:
-        for part in x.split(model.batch()):
+        for part in x.split(diffusion.batch):
             for _ in range(evaluations):
-                model.network(part, t)
+                diffusion.network(part, t)
 
     def timed() -> None:
         with devices.arithmetic(), torch.inference_mode():
             replay()
-            if model.device.type == "cuda":
-                torch.cuda.synchronize(model.device)
+            if diffusion.device.type == "cuda":
+                torch.cuda.synchronize(diffusion.device)
 
     with devices.arithmetic(), torch.inference_mode():
-        replay = devices.captured(work) if model.device.type == "cuda" else work
+        replay = devices.captured(work) if diffusion.device.type == "cuda" else work
     return timed

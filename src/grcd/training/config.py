@@ -106,6 +106,11 @@ class Config:
         return self.width, self.blocks, self.taps, self.time_dim
 
     @property
+    def process(self) -> dict[str, float]:
+        """What concerns the forward process, by name."""
+        return {key: getattr(self, key) for key in ("kappa", "sigma", "delta", "t_min", "t_max")}
+
+    @property
     def bounds(self) -> tuple[float, float] | None:
         """The support as numbers; None if there is none."""
         if not self.support:

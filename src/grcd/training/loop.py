@@ -28,7 +28,7 @@ from ..core.errors import InputError
 from ..core.progress import bar
 from ..core.rows import blocks, evenly
 from ..core.streams import Stream
-from ..diffusion.parameterisation import Epsilon
+from ..diffusion.parameterisation import Parameterisation
 from ..references.gaussian import Gaussian
 from ..references.mixture import Reference
 from .config import Config
@@ -116,7 +116,7 @@ class Update:
     """
 
     def __init__(
-        self, state: State, score: Epsilon, x_train: Tensor, config: Config, reference: Gaussian | None = None
+        self, state: State, score: Parameterisation, x_train: Tensor, config: Config, reference: Gaussian | None = None
     ):
         self.state, self.score, self.config = state, score, config
         device = x_train.device
@@ -163,7 +163,7 @@ class Validation:
     filled once.
     """
 
-    def __init__(self, score: Epsilon, x_val: Tensor, config: Config, reference: Gaussian | None = None):
+    def __init__(self, score: Parameterisation, x_val: Tensor, config: Config, reference: Gaussian | None = None):
         self.score, self.config = score, config
         x = x_val[evenly(len(x_val), VALIDATION_MOST)]
         x = x.repeat(-(-VALIDATION_DRAWS // len(x)), 1)
@@ -214,7 +214,7 @@ def _stopped(plateau: Plateau, update: int) -> str:
 
 
 def train(
-    score: Epsilon,
+    score: Parameterisation,
     reference: Reference,
     network: nn.Module,
     x_train: Tensor,  # (samples, nodes) z-scored, float32 or float64, NaN where missing, on the device
@@ -226,10 +226,8 @@ def train(
 ) -> Outcome:
     """Train until validation stops improving. ``log`` is told of every validation, ``resume`` may restore a state.
 
-    Gaps are drawn from ``filler``, a Gaussian; by default the reference.
+    Gaps are drawn from ``filler``, a Gaussian; without gaps none is needed.
     """
-    if filler is None and isinstance(reference, Gaussian):
-        filler = reference
     validation = Validation(score, x_val, config, filler)
     state = State(network, config, validation.baseline(reference))
     update = Update(state, score, x_train, config, filler)
@@ -272,7 +270,7 @@ def footprint(numbers: int, nodes: int, config: Config) -> float:
 
 
 def timed(
-    score: Epsilon, reference: Gaussian, network: nn.Module, x_train: Tensor, config: Config, updates: int = 3
+    score: Parameterisation, reference: Gaussian, network: nn.Module, x_train: Tensor, config: Config, updates: int = 3
 ) -> float:
     """Seconds an update takes, after a first one that warms up."""
     state = State(network, config, baseline=1.0)

@@ -1,0 +1,84 @@
+"""Training, kept in a run folder: begun there, interrupted anywhere, gone on with, and found finished the next time."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..core.errors import InputError
+from ..core.rows import blocks, evenly
+from ..data import outliers
+from ..data.normalizer import MARGINALS, Normalizer
+from ..graphs.space import SignalSpace
+from ..training import fit
+from ..training.config import Config
+from ..training.loop import VALIDATION_MOST
+from . import contents
+from .contents import Trained
+from .folder import Run, read
+
+
+def train(
+    space: SignalSpace,
+    config: Config,
+    device: torch.device,
+    x_train: np.ndarray,  # (samples, d), checked, NaN where missing
+    x_val: np.ndarray,
+    run: str | Path | None = None,
+    force: bool = False,
+    name: str = "signals",
+    about: dict | None = None,
+) -> Trained:
+    """Train on signals in their own units; with ``run`` in that folder, where the same call goes on.
+
+    ``force`` begins anew; ``name`` and ``about`` (``Dataset.facts``) say in the folder where the signals came from.
+    """
+    fit.refuse_too_large(space, config, device, training=True)
+    _refuse_outside(x_train, config.bounds)
+    if about is None:  # of signals from files it was said when they were read
+        outliers.warn(space.graph.node_ids, training=x_train, validation=x_val)
+    moments = Normalizer.fit(x_train, space.graph)
+    normalizer = MARGINALS[config.marginals].fit(x_train, space.graph)
+    used, missing = _observed(x_train, "training signals")
+    facts = contents.described(space, config, {"train": x_train, "val": x_val}, moments.to_dict(), name)
+    facts["data"] |= {"missing": missing, "dropped": len(x_train) - len(used), "made": about or {}}
+    with nullcontext() if run is None else Run(run, facts, force) as folder:
+        if folder is not None and folder.finished:
+            manifest, tensors = read(folder.path)
+            with contents.fitting(folder.path):
+                return contents.restored(space, config, device, manifest, tensors)
+        validating, _ = _observed(x_val, "validation signals")
+        validating = validating[evenly(len(validating), VALIDATION_MOST)]
+        z = normalizer.apply(x_train, used), normalizer.apply(x_val, validating)
+        hooks: dict[str, Any] = {} if folder is None else {"log": folder.log, "resume": folder.resume}
+        diffusion, result = fit.fit(space, config, device, z, **hooks)
+        trained = Trained(diffusion, normalizer, facts, result)
+        if folder is not None:
+            folder.finish(trained.tensors(), result)
+        return trained
+
+
+def _refuse_outside(x: np.ndarray, bounds: tuple[float, float] | None) -> None:
+    if bounds is None:
+        return
+    low, high = bounds
+    outside = sum(int(((x[rows] < low) | (x[rows] > high)).sum()) for rows in blocks(*x.shape))
+    if outside:
+        raise InputError(
+            f"{outside} training readings outside {low:g} to {high:g}",
+            "all of them in the support",
+            "widen --support, or mark what cannot be as missing (--missing)",
+        )
+
+
+def _observed(signals: np.ndarray, what: str) -> tuple[np.ndarray, float]:
+    """The rows in which anything was observed, and the share of all entries that was not."""
+    count = np.concatenate([np.isnan(signals[rows]).sum(axis=1) for rows in blocks(*signals.shape)])
+    rows = np.flatnonzero(count < signals.shape[1])
+    if len(rows) == 0:
+        raise InputError(f"{what} in which nothing was observed", "some readings", "give other signals, or fill these")
+    return rows, float(count.sum() / signals.size)
