@@ -40,11 +40,10 @@ import torch
 from torch import Tensor
 
 from ..graphs.graph import Spectrum
+from ..references.reference import Level as Level
 
 if TYPE_CHECKING:
     from ..training.config import Config
-
-Level = float | Tensor  # a time or a noise level
 
 
 class _OnGraph:

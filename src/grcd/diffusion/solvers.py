@@ -54,7 +54,7 @@ from torch import Tensor
 
 from ..core.errors import InputError, unknown, whole_number
 from ..references.gaussian import Gaussian
-from ..references.mixture import Reference
+from ..references.reference import Reference
 from . import grids
 from .process import ConjugateProcess, HeatProcess, Process
 

@@ -22,8 +22,7 @@ from ..data.dataset import fingerprint
 from ..data.normalizer import Normalizer
 from ..data.quantiles import Quantiles
 from ..graphs.graph import Graph
-from ..references.gaussian import Gaussian
-from ..references.mixture import Mixture
+from ..references import REFERENCES, Reference
 
 if TYPE_CHECKING:
     from ..model import GRCD
@@ -52,17 +51,15 @@ def tensors(model: GRCD) -> dict[str, Tensor]:
         found["graph.coords"] = torch.from_numpy(model.graph.coords)
     if isinstance(model.normalizer, Quantiles):
         found["normalizer.knots"] = torch.from_numpy(model.normalizer.knots)
-    known = reference.tensors() if isinstance(reference, Mixture) else {"v": reference.v}
-    return found | {f"reference.{key}": value for key, value in known.items()}
+    return found | {f"reference.{key}": value for key, value in reference.tensors().items()}
 
 
 def parts(
     model: GRCD, manifest: dict, tensors: dict[str, Tensor]
-) -> tuple[Normalizer | Quantiles, Gaussian | Mixture, nn.Module]:
+) -> tuple[Normalizer | Quantiles, Reference, nn.Module]:
     """Normaliser, reference and network, of one size."""
     (normalizer, nodes), reference = _normalizer(model, manifest, tensors), _reference(model, tensors)
-    size = reference.means.shape[1] if isinstance(reference, Mixture) else len(reference.v)
-    if nodes | {size} != {len(model.graph)}:
+    if nodes | {len(reference.mean)} != {len(model.graph)}:
         raise ValueError("normaliser, reference and graph have different sizes")
     network = model.fresh_network().requires_grad_(False)
     network.load_state_dict({k.removeprefix("network."): t for k, t in tensors.items() if k.startswith("network.")})
@@ -94,10 +91,9 @@ def fitting(path: str | Path) -> Iterator[None]:
         raise InputError(got, "a whole run folder", "train again with --force") from None
 
 
-def _reference(model: GRCD, tensors: dict[str, Tensor]) -> Gaussian | Mixture:
-    if model.method.reference == "spectral":
-        return Gaussian(tensors["reference.v"].to(model.device), model.process.U)
-    return Mixture.of(*(tensors[f"reference.{key}"].to(model.device) for key in ("weights", "means", "v", "B")))
+def _reference(model: GRCD, tensors: dict[str, Tensor]) -> Reference:
+    saved = {k.removeprefix("reference."): t.to(model.device) for k, t in tensors.items() if k.startswith("reference.")}
+    return REFERENCES[model.method.reference].from_tensors(saved, model.process.U)
 
 
 def _normalizer(model: GRCD, manifest: dict, tensors: dict) -> tuple[Normalizer | Quantiles, set[int]]:

@@ -2,7 +2,7 @@
 
 Under the reference alone this is a closed form (``observations.posterior``). The model's own posterior starts from it:
 a draw of the reference's posterior gets the noise of the largest level, and the reverse process leads back from there
-with the noise prediction that ``observations.guided`` makes of the network's. What was observed comes out as it went
+with the noise prediction that ``guidance.guided`` makes of the network's. What was observed comes out as it went
 in, to the bit.
 
 By default with the ancestral solver, whatever the plan says of sampling: what is observed moves the noise prediction
@@ -34,8 +34,8 @@ from ..core.streams import Stream
 from ..data.normalizer import Normalizer, warn_of_units
 from ..data.quantiles import Quantiles
 from ..diffusion import plan, solvers
-from ..references import observations
-from ..references.observations import Observations
+from ..references import guidance
+from ..references.observations import Noise, Observations
 
 if TYPE_CHECKING:
     from ..model import GRCD
@@ -182,7 +182,7 @@ def _filler(model: GRCD, n: int, nfe: int, seed: int, kind: str, solver: str | N
     def fill(seen: Observations, rows: np.ndarray) -> Tensor:
         random, x0 = _random(seed, rows, model.device), exact(seen, rows)
         x = x0 + levels[0] * random("noise", x0.shape)
-        eps = observations.guided(eps_hat, model.reference, seen)
+        eps = guidance.guided(eps_hat, model.reference, seen)
 
         def noise(step: int) -> Tensor:  # of a stochastic solver
             return random(f"step {step}", x0.shape).flatten(0, 1)
@@ -191,7 +191,7 @@ def _filler(model: GRCD, n: int, nfe: int, seed: int, kind: str, solver: str | N
         if seen.H is None:  # entries: what was observed is put back, and what is left of the noise is little
             return model.process.to_graph(x, levels[-1]).view_as(x0)
         u = Stream(seed, "impute last component", x0.device).uniform(rows, n)
-        return observations.cleaned(model.reference, seen, x.view_as(x0), float(levels[-1]), random, u)
+        return guidance.cleaned(model.reference, seen, x.view_as(x0), float(levels[-1]), random, u)
 
     return fill
 
@@ -203,12 +203,12 @@ def _in_parts(eps_hat: Callable, size: int) -> Callable:
 
 def _from_reference(model: GRCD, n: int, seed: int, seen: Observations, rows: np.ndarray) -> Tensor:
     """Exact draws of the reference's posterior; each signal has random numbers of its own, whatever the batch."""
-    given = observations.posterior(model.reference, seen)
+    given = model.reference.condition(seen)
     uniform = Stream(seed, "impute component", model.device).uniform(rows, n)
     return given.draw(n, _random(seed, rows, model.device), uniform)
 
 
-def _random(seed: int, rows: np.ndarray, device: torch.device) -> observations.Noise:
+def _random(seed: int, rows: np.ndarray, device: torch.device) -> Noise:
     """Standard normal numbers for these signals, by purpose and shape."""
     return lambda purpose, shape: (
         Stream(seed, f"impute {purpose}", device).normal(rows, math.prod(shape[1:])).view(shape)

@@ -51,9 +51,9 @@ from ..core.progress import bar
 from ..core.streams import Stream
 from ..core.systems import solve
 from ..diffusion.process import ConjugateProcess
-from ..references.gaussian import Gaussian
-from ..references.mixture import Mixture
-from ..references.observations import Observations, as_mixture, posterior
+from ..references.component import Component
+from ..references.observations import Observations
+from ..references.reference import Reference
 
 if TYPE_CHECKING:
     from ..model import GRCD
@@ -108,9 +108,9 @@ def residual(model: GRCD) -> Residual:
     return lambda x, q: how.eps_hat(network)(x, q) - reference.eps(x, q)
 
 
-def under_reference(reference: Gaussian | Mixture, z: Tensor) -> Tensor:  # (signals, nodes) -> (signals,)
+def under_reference(reference: Reference, z: Tensor) -> Tensor:  # (signals, nodes) -> (signals,)
     """Of all readings, or of those that are there."""
-    return posterior(reference, Observations(z)).log_evidence if z.isnan().any() else reference.log_prob(z)
+    return reference.condition(Observations(z)).log_evidence if z.isnan().any() else reference.log_prob(z)
 
 
 def of_readings(model: GRCD, x: np.ndarray) -> np.ndarray:  # (signals, nodes) twice
@@ -124,11 +124,11 @@ def of_readings(model: GRCD, x: np.ndarray) -> np.ndarray:  # (signals, nodes) t
     return found
 
 
-def of_nodes(reference: Gaussian | Mixture, z: Tensor) -> Tensor:  # (signals, nodes) twice
+def of_nodes(reference: Reference, z: Tensor) -> Tensor:  # (signals, nodes) twice
     """``log p(x_i | x_-i)`` of the readings that are there; NaN where there is none."""
-    mixture, seen = as_mixture(reference), ~z.isnan()
+    seen = ~z.isnan()
     together, alone = [], []
-    for weight, mean, part in zip(mixture.weights, mixture.means, mixture.parts, strict=True):
+    for weight, mean, part in zip(reference.weights, reference.means, reference.parts, strict=True):
         log_prob, moved, own = (_whole if seen.all() else _observed)(part, z - mean, seen)
         together.append(weight.log() + log_prob)
         alone.append(-moved.square() / (2 * own) + (own / (2 * math.pi)).log() / 2)
@@ -136,13 +136,13 @@ def of_nodes(reference: Gaussian | Mixture, z: Tensor) -> Tensor:  # (signals, n
     return torch.where(seen, joint.logsumexp(-1) - (joint - given).logsumexp(-1), torch.nan)
 
 
-def _whole(part: Gaussian, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _whole(part: Component, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Log-densities, ``Lambda off`` and the diagonal of ``Lambda``: one precision for all signals."""
     precision = part.precision()
     return part.log_prob(off), off @ precision, precision.diagonal().expand_as(off)
 
 
-def _observed(part: Gaussian, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _observed(part: Component, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The same for signals with gaps: a precision for each, of what was observed of it."""
     eye = torch.eye(off.shape[1]).to(off)
     precision, size = solve(part.covariance(), seen, eye.expand(len(off), -1, -1))
@@ -154,25 +154,25 @@ def _observed(part: Gaussian, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor
 
 def under_model(
     residual: Residual,
-    reference: Gaussian | Mixture,
+    reference: Reference,
     process: ConjugateProcess,
     z: Tensor,  # (signals, nodes), complete
     steps: int,
     signs: Tensor | None = None,  # (probes, signals, nodes); None: exact divergences
 ) -> tuple[Tensor, Tensor, Tensor]:  # three of (signals,)
     """Log-likelihoods; their error from the signs, and from the steps."""
-    mixture, steps = as_mixture(reference), 8 * math.ceil(steps / 8)  # a quarter of them is even, for Simpson's rule
+    steps = 8 * math.ceil(steps / 8)  # a quarter of them is even, for Simpson's rule
     probes, rows = _unit_vectors(z) if signs is None else signs, torch.arange(len(z), device=z.device)
-    gained, error = _gained(residual, mixture, process, z, steps // 4, probes), torch.zeros_like(z[:, 0])
+    gained, error = _gained(residual, reference, process, z, steps // 4, probes), torch.zeros_like(z[:, 0])
     for count in (steps // 2, *(steps << doubled for doubled in range(DOUBLINGS + 1))):
-        finer = _gained(residual, mixture, process, z[rows], count, probes[:, rows])
+        finer = _gained(residual, reference, process, z[rows], count, probes[:, rows])
         change = (finer.mean(0) - gained[:, rows].mean(0)).abs()
         gained[:, rows], error[rows] = finer, change.maximum(error[rows] / 4)
         if count >= steps:
             rows = (~(error <= TOLERANCE)).nonzero()[:, 0]  # what is not a number either
         if not len(rows):
             break
-    return mixture.log_prob(z) + gained.mean(0), torch.zeros_like(error) if signs is None else _half(gained), error
+    return reference.log_prob(z) + gained.mean(0), torch.zeros_like(error) if signs is None else _half(gained), error
 
 
 def _half(found: Tensor) -> Tensor:  # (probes, signals) -> (signals,)
@@ -195,20 +195,20 @@ def _unit_vectors(z: Tensor) -> Tensor:  # (nodes, signals, nodes)
 
 
 def _gained(
-    residual: Residual, mixture: Mixture, process: ConjugateProcess, z: Tensor, steps: int, probes: Tensor
+    residual: Residual, reference: Reference, process: ConjugateProcess, z: Tensor, steps: int, probes: Tensor
 ) -> Tensor:  # (probes, signals)
     """``int (div f + score_ref . f) dq`` for each probe: Simpson's rule along a Runge-Kutta flow, in ``log q``."""
     q = np.geomspace(process.q_min, process.q_max, 2 * steps + 1).tolist()  # steps, and their middles
     h = 2 * math.log(q[1] / q[0])
-    x, total = _onset(mixture, z, q[0], steps), torch.zeros_like(probes[..., 0])
+    x, total = _onset(reference, z, q[0], steps), torch.zeros_like(probes[..., 0])
 
     def slope(x: Tensor, q: float) -> Tensor:  # dx / d log q
         with torch.no_grad():
-            return q * (mixture.eps(x, q) + residual(x, q))
+            return q * (residual(x, q) - q * reference.score(x, q))
 
     for step in range(steps + 1):
         here = q[2 * step]
-        k1, rate = _rates(residual, mixture, x, here, probes)
+        k1, rate = _rates(residual, reference, x, here, probes)
         total = total + h / 3 * (1 if step in (0, steps) else 2 + 2 * (step % 2)) * rate
         if step < steps:
             middle, end = q[2 * step + 1 : 2 * step + 3]
@@ -216,18 +216,18 @@ def _gained(
     return total
 
 
-def _onset(mixture: Mixture, z: Tensor, q: float, steps: int) -> Tensor:
+def _onset(reference: Reference, z: Tensor, q: float, steps: int) -> Tensor:
     """From no noise to level ``q`` along the reference's own flow: no network knows of less noise.
 
     In ``w = log(1 + q^2 / v)``, with ``v`` the smallest variance, no mode moves by more than ``x / 2`` in a unit.
     """
-    if len(mixture.parts) == 1:
-        return mixture.means[0] + mixture.parts[0].propagate(z - mixture.means[0], q, 0.0)
-    v = min(float(part.v.min()) for part in mixture.parts)
+    if len(reference.parts) == 1:
+        return reference.means[0] + reference.parts[0].propagate(z - reference.means[0], q, 0.0)
+    v = min(float(part.v.min()) for part in reference.parts)
     h = math.log1p(q**2 / v) / steps
 
     def slope(x: Tensor, w: float) -> Tensor:  # dx / dw
-        return -v * math.exp(w) / 2 * mixture.score(x, math.sqrt(v * math.expm1(w)))
+        return -v * math.exp(w) / 2 * reference.score(x, math.sqrt(v * math.expm1(w)))
 
     x = z
     for w in (step * h for step in range(steps)):
@@ -242,9 +242,9 @@ def _stepped(slope: Residual, x: Tensor, middle: float, end: float, h: float, k1
     return x + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(x + h * k3, end))
 
 
-def _rates(residual: Residual, mixture: Mixture, x: Tensor, q: float, probes: Tensor) -> tuple[Tensor, Tensor]:
+def _rates(residual: Residual, reference: Reference, x: Tensor, q: float, probes: Tensor) -> tuple[Tensor, Tensor]:
     """``dx / d log q``, and ``q (div f + score_ref . f)`` for each probe."""
-    score = mixture.score(x, q)
+    score = reference.score(x, q)
     with torch.enable_grad():
         there = x.detach().requires_grad_()
         f = residual(there, q)

@@ -23,8 +23,6 @@ from ..core.streams import Stream
 from ..diffusion import solvers
 from ..diffusion.parameterisation import Denoised
 from ..diffusion.process import HeatProcess
-from ..references.gaussian import scalar
-from ..references.mixture import Mixture
 
 if TYPE_CHECKING:
     from ..model import GRCD
@@ -79,11 +77,9 @@ def terminal(model: GRCD, noise: Tensor, q: float, place: tuple[int, int] = (0, 
     if kind == "stationary":
         assert isinstance(process, HeatProcess)
         return process.nodes(process.modes(noise) * process.variance(q).sqrt())
-    if isinstance(reference, Mixture):
-        seed, start = place
-        u = Stream(seed, "component", noise.device).uniform(0, start + len(noise))[start:]
-        return reference.draw(noise, q, u)
-    return (scalar(reference) if kind == "scalar" else reference).draw(noise, q)
+    seed, start = place
+    u = Stream(seed, "component", noise.device).uniform(0, start + len(noise))[start:]
+    return (reference.scalar() if kind == "scalar" else reference).draw(noise, q, u)
 
 
 def sampler(

@@ -24,7 +24,6 @@ from ..core.progress import bar
 from ..core.streams import Stream
 from ..diffusion import solvers
 from ..diffusion.process import ConjugateProcess
-from ..references.mixture import Mixture, Reference
 
 if TYPE_CHECKING:
     from ..model import GRCD
@@ -62,14 +61,14 @@ def _varied(
     signal, q = z[:, None].expand(shape).reshape(xi.shape), process.q_max
     if strength == 1:
         u = Stream(seed, "augment component", z.device).uniform(index, n).flatten()
-        x = reference.draw(xi, q, u) if isinstance(reference, Mixture) else reference.draw(xi, q)
+        x = reference.draw(xi, q, u)
     else:
         level = q * strength / (1 - strength)
         x = signal + level * xi
         if level <= process.q_min:  # less noise than the network has ever seen
             return x.view(shape)
         if level > q:
-            x = _led_back(reference, x, q, level)
+            x = reference.propagate(x, q, level, SUBSTEPS)
         q = min(level, q)
     choice = model.choice(nfe, start=q / process.q_max)
     levels = model.levels(nfe, choice)
@@ -79,9 +78,3 @@ def _varied(
 
     x = solvers.solve(choice.solver, model.noise_prediction(), x, nfe, process, reference, levels, noise=noise)
     return process.to_graph(x, levels[-1]).view(shape)
-
-
-def _led_back(reference: Reference, x: Tensor, q1: float, q0: float) -> Tensor:
-    if isinstance(reference, Mixture):
-        return reference.propagate(x, q1, q0, SUBSTEPS)
-    return reference.propagate(x, q1, q0)
