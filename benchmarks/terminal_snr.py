@@ -12,7 +12,8 @@ from provenance import provenance
 from grcd import load_dataset
 from grcd.bench.suites import NEAR_ZERO, SETTINGS
 from grcd.core.files import write_json
-from grcd.references.gaussian import ledoit_wolf, spectral
+from grcd.references.covariance import ledoit_wolf
+from grcd.references.gaussian import spectral
 
 
 def main() -> None:

@@ -20,8 +20,9 @@ import grcd
 from grcd.core.streams import Stream
 from grcd.data.normalizer import Normalizer
 from grcd.diffusion.solvers import SOLVERS
-from grcd.references import mixture
-from grcd.references.gaussian import Gaussian, ledoit_wolf, spectral
+from grcd.references import mixture_fit
+from grcd.references.covariance import ledoit_wolf
+from grcd.references.gaussian import Gaussian, spectral
 from grcd.references.mixture import Mixture
 from grcd.runs import contents as saving
 from grcd.tasks import sample as sampling
@@ -64,7 +65,8 @@ def without_network(fitted, method):
 def noise(monkeypatch):
     """What the terminal draws are made from: filled as they are made."""
     seen, draw = [], Gaussian.draw
-    monkeypatch.setattr(Gaussian, "draw", lambda self, xi, q=0.0: (seen.append(xi.numpy()), draw(self, xi, q))[1])
+    noted = lambda self, xi, q=0.0, u=None: (seen.append(xi.numpy()), draw(self, xi, q))[1]  # noqa: E731
+    monkeypatch.setattr(Gaussian, "draw", noted)
     return seen
 
 
@@ -240,7 +242,7 @@ def test_samples_follow_the_order_of_nodes(fitted, quick, monkeypatch):
     expected = fitted.sample(9, seed=5)[:, order]
 
     draw = Gaussian.draw
-    monkeypatch.setattr(Gaussian, "draw", lambda self, xi, q=0.0: draw(self, xi[:, order], q))
+    monkeypatch.setattr(Gaussian, "draw", lambda self, xi, q=0.0, u=None: draw(self, xi[:, order], q))
     assert moved.sample(9, seed=5) == pytest.approx(expected, rel=1e-5)
 
 
@@ -493,7 +495,7 @@ def test_a_mixture_is_the_one_that_validation_signals_choose(blended, sides, bri
     assert isinstance(blended.reference, Mixture)
     assert len(blended.reference.parts) == 2
     elsewhere = brief(sides[0], sides[1][:35], method="grcd-gnn")  # they say how many, and nothing else
-    for found in (mixture.select(*z), mixture.fit(z[0], 2), elsewhere.reference):
+    for found in (mixture_fit.select(*z), mixture_fit.fit(z[0], 2), elsewhere.reference):
         for one, other in zip(tensors_of(blended.reference), tensors_of(found), strict=True):
             assert torch.equal(one, other)
 
@@ -501,7 +503,7 @@ def test_a_mixture_is_the_one_that_validation_signals_choose(blended, sides, bri
 def test_one_full_gaussian_is_a_mixture_of_one_part_whatever_the_signals_look_like(brief, sides):
     model = brief(*sides, method="grcd-full", max_updates=1)
     z = torch.from_numpy(Normalizer.fit(sides[0], model.graph).apply(sides[0]))
-    for found, expected in zip(tensors_of(model.reference), tensors_of(mixture.fit(z, 1)), strict=True):
+    for found, expected in zip(tensors_of(model.reference), tensors_of(mixture_fit.fit(z, 1)), strict=True):
         assert torch.equal(found, expected)
     C, U = model.reference.covariance().numpy(), model.graph.spectrum.U
     assert np.abs(C - np.cov(z.T, bias=True)).max() < 0.05  # the whole of it,
@@ -593,7 +595,7 @@ def test_gaps_are_drawn_by_the_spectral_gaussian_when_the_reference_is_a_mixture
         plain.completed(torch.from_numpy(x), Stream(3, purpose).normal(0, x.size).view(x.shape))
         for x, purpose in zip(z, purposes, strict=True)
     ]
-    for found, expected in zip(tensors_of(model.reference), tensors_of(mixture.select(*complete)), strict=True):
+    for found, expected in zip(tensors_of(model.reference), tensors_of(mixture_fit.select(*complete)), strict=True):
         assert torch.equal(found, expected)
     assert np.isfinite(model.sample(5)).all()
     assert model.result["val_reference_alone"] > 0

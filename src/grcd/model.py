@@ -28,9 +28,9 @@ from .diffusion import parameterisation as score
 from .diffusion import plan, process, solvers
 from .graphs.graph import Graph
 from .networks import NETWORKS
-from .references import mixture
-from .references.gaussian import Gaussian, ledoit_wolf, spectral
-from .references.mixture import Mixture, Reference
+from .references import REFERENCES, Reference, TrainingSignals
+from .references.covariance import ledoit_wolf
+from .references.gaussian import Gaussian, Spectral, spectral
 from .runs import contents as saving
 from .runs.folder import Run, read
 from .tasks import fill as imputation
@@ -151,17 +151,13 @@ class GRCD:
         with devices.arithmetic("high"):
             return train(score, reference, network, x_train, x_val, self.config, filler=filler, **hooks)
 
-    def _reference(self, gaussian: Gaussian, *z: np.ndarray) -> Reference:
+    def _reference(self, gaussian: Spectral, *z: np.ndarray) -> Reference:
         """What the method starts from: the spectral Gaussian, one with its whole covariance, or a mixture.
 
         The latter two are fitted to the first of these signals; the second ones decide how many components there are.
         """
-        if self.method.reference == "spectral":
-            return gaussian
-        gaps = (self._stream(purpose) for purpose in ("reference gaps", "reference validation gaps"))
-        on_device = (torch.from_numpy(part).to(self.device) for part in z)
-        train, val = (gaussian.whole(part, random) for part, random in zip(on_device, gaps, strict=True))
-        return mixture.select(train, val) if self.method.reference == "mixture" else mixture.fit(train, 1)
+        train, val = (torch.from_numpy(part).to(self.device) for part in z)
+        return REFERENCES[self.method.reference].fit(TrainingSignals(train, val, gaussian, self.config.seed))
 
     def _stream(self, purpose: str) -> Stream:
         return Stream(self.config.seed, purpose, self.device)
@@ -186,10 +182,10 @@ class GRCD:
 
             return plan.choose(distance)
 
-    def _spectral(self, z: np.ndarray) -> Gaussian:
+    def _spectral(self, z: np.ndarray) -> Spectral:
         """The paper's reference, in the very basis of the process."""
         v = spectral(ledoit_wolf(z, self.config.eps_ref), self.graph.spectrum).v
-        return Gaussian(v.to(self.device), self.process.U)
+        return Spectral(v.to(self.device), self.process.U)
 
     def parameterised(self, reference: Reference) -> score.Epsilon:
         """How a network output becomes a noise prediction beside this reference."""
@@ -406,7 +402,7 @@ class GRCD:
     def _refuse_solver(self, name: str) -> None:
         solver, kind = solvers.find(name), self.method.process
         wrong = solver.process not in (None, kind) or (kind == "heat" and solver.process is None)
-        if wrong or (solver.gaussian and isinstance(self.reference, Mixture)):
+        if wrong or (solver.gaussian and not self.reference.gaussian):
             raise InputError(
                 f"the solver {name!r} for the method {self.config.method!r}",
                 "a solver for its forward process and reference",

@@ -23,7 +23,8 @@ from grcd.data.normalizer import Normalizer
 from grcd.diffusion import plan, solvers
 from grcd.diffusion.plan import Choice
 from grcd.metrics import distances as metrics
-from grcd.references.gaussian import ledoit_wolf, spectral
+from grcd.references.covariance import ledoit_wolf
+from grcd.references.gaussian import spectral
 from grcd.training.methods import METHODS
 
 # -- choosing, with distances written by hand --------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from grcd.evaluation.controls import draw
 from grcd.metrics.mmd import mmd2
 from grcd.metrics.statistics import STATISTICS
 from grcd.references.gaussian import Gaussian
-from grcd.references.mixture import Mixture, select_by_bic
+from grcd.references.mixture import Mixture
+from grcd.references.mixture_fit import select_by_bic
 
 PARTS = ("quadratic_variation", "spectral_centroid", "degree_correlation")
 

@@ -15,7 +15,7 @@ from grcd.bench import fillings as table_of
 from grcd.bench import runner, suites
 from grcd.bench.cells import Cell, read, write
 from grcd.evaluation import fillers, filling
-from grcd.references.gaussian import ledoit_wolf
+from grcd.references.covariance import ledoit_wolf
 
 law = examples(30)
 POINT = ("fill-mean", "fill-iterative")

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import grcd
-from grcd.references.gaussian import ledoit_wolf, spectral
+from grcd.references.covariance import ledoit_wolf
+from grcd.references.gaussian import spectral
 from grcd.report.inspection import inspect
 
 W = np.array([[0, 1, 0, 0], [1, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 0]], dtype=float)

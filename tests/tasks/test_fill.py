@@ -23,7 +23,7 @@ from grcd.core.errors import InputWarning
 from grcd.core.streams import Stream
 from grcd.data.formats.filled import Filled
 from grcd.diffusion import solvers
-from grcd.references.observations import Observations, posterior
+from grcd.references.observations import Observations
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_without_a_residual_draws_have_the_moments_of_the_exact_posterior(tiny, 
     model.network, model.plan, n = Zeros(), {}, 4000
     x = holes[[5]]
     z = torch.from_numpy(model.normalizer.apply(x))
-    exact, gaps = posterior(model.reference, Observations(z)), np.isnan(x[0])
+    exact, gaps = model.reference.condition(Observations(z)), np.isnan(x[0])
     drawn = model.normalizer.apply(model.impute(x, n=n, nfe=24, posterior=kind)[:, 0])[:, gaps]
     error = np.sqrt(exact.covariance()[0].diagonal().numpy()[gaps] / n)
     shrunk = 0.01 if kind == "diffusion" else 0.0  # the attenuation of graph coordinates at the last level
@@ -209,7 +209,7 @@ def test_the_noise_of_a_stochastic_solver_makes_up_for_twice_the_drift(tiny, qui
     """Without a residual the variances are the exact posterior's, to a tenth for the steps; without noise far less."""
     model = grcd.GRCD(tiny.graph, "grcd-full", 3, "cpu", **quick).fit(tiny.train, tiny.val)
     model.network, model.plan, x = Zeros(), {}, holes[[5]]
-    exact, gaps = posterior(model.reference, Observations(torch.from_numpy(model.normalizer.apply(x)))), np.isnan(x[0])
+    exact, gaps = model.reference.condition(Observations(torch.from_numpy(model.normalizer.apply(x)))), np.isnan(x[0])
     drawn = model.impute(x, n=4000, nfe=100, solver="euler-maruyama")[:, 0]
     found = model.normalizer.apply(drawn)[:, gaps].var(0)
     assert found == pytest.approx(exact.covariance()[0].diagonal().numpy()[gaps], rel=0.1 + 5 * np.sqrt(2 / 4000))

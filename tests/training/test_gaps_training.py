@@ -14,7 +14,8 @@ import grcd
 from grcd.core.streams import Stream
 from grcd.data.dataset import fingerprint
 from grcd.data.normalizer import Normalizer
-from grcd.references.gaussian import ledoit_wolf, spectral
+from grcd.references.covariance import ledoit_wolf
+from grcd.references.gaussian import spectral
 from grcd.runs.folder import Run
 from grcd.training import loop as training
 from grcd.training.loop import Signals, State, Update, Validation

@@ -12,7 +12,8 @@ from laws import close
 from grcd.diffusion.parameterisation import Epsilon, Residual
 from grcd.diffusion.process import ConjugateProcess
 from grcd.networks.gnn import DenoiserGNN
-from grcd.references.gaussian import ledoit_wolf, spectral
+from grcd.references.covariance import ledoit_wolf
+from grcd.references.gaussian import spectral
 from grcd.training import loop as training
 from grcd.training.config import Config
 from grcd.training.loop import State, Update, Validation, draws, train

@@ -32,8 +32,8 @@ import torch
 from torch import Tensor, nn
 
 from ..core.errors import unknown
-from ..references.gaussian import Gaussian, scalar
-from ..references.mixture import Reference
+from ..references.gaussian import Gaussian
+from ..references.reference import Reference
 from .process import ConjugateProcess, HeatProcess, Level, Process, VEProcess
 
 EpsHat = Callable[[Tensor, float], Tensor]
@@ -260,7 +260,7 @@ def make(name: str, process: Process, reference: Reference) -> Parameterisation:
 PARAMETERISATIONS: dict[str, Callable[..., Parameterisation]] = {
     "epsilon": lambda process, reference: Epsilon(process),
     "residual": Residual,
-    "whitened-scalar": lambda process, reference: Whitened(process, scalar(reference)),
+    "whitened-scalar": lambda process, reference: Whitened(process, reference.scalar()),
     "whitened-graph": Whitened,
     "preconditioned": lambda process, reference: Preconditioned(process),
     "preconditioned-static": lambda process, reference: StaticPreconditioned(process),

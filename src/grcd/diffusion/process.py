@@ -44,8 +44,6 @@ from torch import Tensor
 from ..graphs.graph import Spectrum
 from ..graphs.space import Basis
 
-Level = float | Tensor  # a time or a noise level
-
 
 class Process(ABC):
     """A forward process: how noise comes in, which levels there are, and what the network is told of them."""

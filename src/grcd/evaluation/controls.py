@@ -12,20 +12,21 @@ import torch
 from ..core.streams import Stream
 from ..data import Dataset
 from ..references import gaussian as reference
-from ..references.gaussian import Gaussian
-from ..references.mixture import Mixture, select_by_bic
+from ..references.covariance import EPS_REF, ledoit_wolf
+from ..references.mixture_fit import select_by_bic
+from ..references.reference import Reference
 
 
-def controls(data: Dataset, mixture: bool = False) -> dict[str, Gaussian | Mixture]:
+def controls(data: Dataset, mixture: bool = False) -> dict[str, Reference]:
     """The four zero-mean Gaussians of the paper, fitted on the z-scored training split.
 
     The ``mixture`` takes a minute on METR-LA, so it has to be asked for.
     """
     z = data.normalizer.apply(data.train)
-    covariance = reference.ledoit_wolf(z, eps_ref=0.0)
-    shifted = covariance + reference.EPS_REF * np.eye(len(covariance))
+    covariance = ledoit_wolf(z, eps_ref=0.0)
+    shifted = covariance + EPS_REF * np.eye(len(covariance))
     spectral = reference.spectral(shifted, data.graph.spectrum)
-    found: dict[str, Gaussian | Mixture] = {
+    found: dict[str, Reference] = {
         "control-diagonal": reference.diagonal(covariance),
         "control-full": reference.full(covariance),
         "control-gmrf": reference.gmrf(data.graph.spectrum),
@@ -38,12 +39,9 @@ def controls(data: Dataset, mixture: bool = False) -> dict[str, Gaussian | Mixtu
 
 
 def draw(
-    control: Gaussian | Mixture, data: Dataset, n: int, seed: int
+    control: Reference, data: Dataset, n: int, seed: int
 ) -> np.ndarray:  # (n, nodes), in the data's units
     """Signals from a control. All controls of one seed share their noise."""
     noise = Stream(seed, "control").normal(0, n * len(data.graph)).view(n, -1)
-    if isinstance(control, Mixture):
-        drawn = control.draw(noise, 0.0, Stream(seed, "control component").uniform(0, n))
-    else:
-        drawn = control.draw(noise)
-    return data.normalizer.undo(drawn.numpy())
+    u = Stream(seed, "control component").uniform(0, n)
+    return data.normalizer.undo(control.draw(noise, 0.0, u).numpy())

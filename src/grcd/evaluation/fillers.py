@@ -31,8 +31,9 @@ from ..core.rows import evenly
 from ..core.streams import Stream
 from ..core.systems import solve
 from ..data import Dataset
-from ..references.gaussian import full, ledoit_wolf
-from ..references.observations import Observations, posterior
+from ..references.covariance import ledoit_wolf
+from ..references.gaussian import full
+from ..references.observations import Observations
 
 WEIGHTS = (1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0)
 NEIGHBOURS = (1, 3, 5, 10, 20)
@@ -151,7 +152,7 @@ def filler(name: str, data: Dataset) -> Callable[[np.ndarray, int, int], Filling
         for start in range(0, len(x), ROWS):
             rows = np.arange(start, min(start + ROWS, len(x)))
             noise = Stream(seed, "fill gaussian").normal(rows, n * x.shape[1]).view(len(rows), n, -1)
-            given, first = posterior(gaussian, Observations(z[rows])), torch.zeros(len(rows), n).double()
+            given, first = gaussian.condition(Observations(z[rows])), torch.zeros(len(rows), n).double()
             yield rows, undo(given.draw(n, partial(_always, noise), first).transpose(0, 1).numpy())
 
     return drawn

@@ -24,7 +24,8 @@ from ..data import gaps, outliers
 from ..data.dataset import Dataset
 from ..data.loading import Opened, opened
 from ..graphs.graph import Graph
-from ..references.gaussian import ledoit_wolf, off_diagonal_energy, spectral
+from ..references.covariance import ledoit_wolf
+from ..references.gaussian import off_diagonal_energy, spectral
 
 KAPPA, LARGEST_SNR = 2.0, 7.2
 FEW = 500  # training signals below which covariance and network have little to learn from

@@ -19,7 +19,8 @@ from ..core.files import whole
 from ..core.rows import observed_mean
 from ..data.dataset import Dataset
 from ..graphs.graph import Graph
-from ..references.gaussian import ledoit_wolf, spectral
+from ..references.covariance import ledoit_wolf
+from ..references.gaussian import spectral
 
 WIDTH = 10.0  # of a picture, in inches: letters are the same size in all of them
 MOST_NAMES = 25  # on one axis

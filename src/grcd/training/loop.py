@@ -30,7 +30,7 @@ from ..core.rows import blocks, evenly
 from ..core.streams import Stream
 from ..diffusion.parameterisation import Parameterisation
 from ..references.gaussian import Gaussian
-from ..references.mixture import Reference
+from ..references.reference import Reference
 from .config import Config
 from .stopping import Plateau
 

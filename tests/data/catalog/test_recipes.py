@@ -10,7 +10,8 @@ import grcd
 from grcd.data.catalog import recipes
 from grcd.evaluation import ammd, controls
 from grcd.evaluation.controls import draw
-from grcd.references.gaussian import ledoit_wolf, off_diagonal_energy, spectral
+from grcd.references.covariance import ledoit_wolf
+from grcd.references.gaussian import off_diagonal_energy, spectral
 
 present = pytest.mark.skipif(not os.environ.get("GRCD_DATA"), reason="GRCD_DATA does not name a folder with the data")
 

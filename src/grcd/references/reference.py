@@ -1,0 +1,122 @@
+"""``Reference``: the part of the score that needs no network, and what everybody may ask of it.
+
+A reference is a law of signals whose marginals at all noise levels are known in closed form: a mixture of Gaussians,
+``sum_k w_k N(m_k, Sigma_k)``, of one about zero in the simplest case. In conjugate coordinates the marginal at level
+``q`` is the same with ``Sigma_k + q^2 I``. Nothing outside asks which kind it is; a new one is a file with a subclass,
+and a row in ``REFERENCES``.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .component import Component
+from .component import Level as Level
+from .observations import Observations, Posterior
+
+
+class Reference(abc.ABC):
+    """The contract. Signals are rows of ``d`` numbers, in float64 and in conjugate coordinates; ``x`` is (..., d).
+
+    Laws that hold of every member, and that ``tests/references/test_contract.py`` asks of it: ``score`` is the gradient
+    of ``log_prob``, ``eps = -q score``, draws have the mean and the covariance that are stated, ``carry`` solves
+    ``dx~/dq = eps(x~, q) + forcing``, ``condition`` is Bayes' rule, and ``from_tensors(tensors())`` is the same to the
+    last bit. A level ``q`` is a number, or (..., 1) for a level a signal.
+    """
+
+    gaussian: ClassVar[bool] = False  # one Gaussian about zero with d modes: what solvers that go mode by mode need
+
+    if TYPE_CHECKING:  # where it runs, a property here would stand in the way of a field in a dataclass
+
+        @property
+        def weights(self) -> Tensor:  # (K,)
+            """Of the Gaussians that it is made of."""
+
+        @property
+        def means(self) -> Tensor:  # (K, d)
+            """Their means."""
+
+        @property
+        def parts(self) -> tuple[Component, ...]:  # K
+            """Themselves, each about zero."""
+
+    @property
+    def mean(self) -> Tensor:  # (d,)
+        return self.weights @ self.means
+
+    @abc.abstractmethod
+    def covariance(self, q: Level = 0.0) -> Tensor:  # (d, d)
+        """Of the marginal at level ``q``, about ``mean``."""
+
+    @abc.abstractmethod
+    def variances(self) -> tuple[np.ndarray, np.ndarray]:  # two of (modes of all parts,)
+        """Variances of the eigenmodes, and how much each counts: ``d`` in all."""
+
+    @abc.abstractmethod
+    def scalar(self) -> Reference:
+        """One Gaussian with the same mean and the same variance in all directions, the mean one (section 4.2)."""
+
+    # -- density and score -----------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def components(self, x: Tensor, q: Level) -> tuple[Tensor, list[Tensor]]:  # (..., K), K of (..., d)
+        """``log w_k + log N_k(x~)``, and the scores of the components."""
+
+    @abc.abstractmethod
+    def scored(self, x: Tensor, q: Level) -> tuple[Tensor, Tensor]:  # (...), (..., d)
+        """Log-density and score of the marginal at level ``q``, for the price of the score."""
+
+    def log_prob(self, x: Tensor, q: Level = 0.0) -> Tensor:  # (...)
+        return self.scored(x, q)[0]
+
+    def score(self, x: Tensor, q: Level) -> Tensor:  # (..., d)
+        return self.scored(x, q)[1]
+
+    def eps(self, x: Tensor, q: Level) -> Tensor:  # (..., d)
+        """The noise prediction, ``-q`` times the score."""
+        return -q * self.score(x, q)
+
+    # -- draws, and the probability flow ---------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def draw(self, noise: Tensor, q: Level = 0.0, u: Tensor | None = None) -> Tensor:  # (batch, d) twice
+        """Draws of the marginal: ``u`` (batch,), uniform on [0, 1), chooses components, where there are several, and
+        standard normal ``noise`` does the rest."""
+
+    def propagate(self, x: Tensor, q1: float, q0: float, steps: int = 8) -> Tensor:  # (batch, d) twice
+        """Carry a state along the reference's own probability flow from ``q0`` to ``q1``: ``carry`` unforced."""
+        return self.carry(x, q1, q0, (), steps)
+
+    @abc.abstractmethod
+    def carry(self, x: Tensor, q1: float, q0: float, forcing: Sequence[Tensor], steps: int = 8) -> Tensor:
+        """The same with ``sum_j forcing_j (q - q0)^j`` added to the flow; in ``steps`` if it has no closed form."""
+
+    # -- observations ----------------------------------------------------------------------------------------------
+
+    def condition(self, observations: Observations) -> Posterior:
+        """What observations leave of it: the exact posterior."""
+        return Posterior.of(self.weights, self.means, self.parts, observations)
+
+    # -- where it is kept ------------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def to(self, device: torch.device | str) -> Self:
+        """The same on another device."""
+
+    @abc.abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """What there is to save, by name."""
+
+    @classmethod
+    @abc.abstractmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Tensor) -> Self:
+        """The way back; ``basis`` (d, modes) is the forward process's, which is saved elsewhere.
+
+        Raises ``KeyError`` or ``ValueError`` where tensors are missing or do not fit together.
+        """
