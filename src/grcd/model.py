@@ -1,54 +1,59 @@
-"""What users touch: a model that is fitted to signals on a graph and generates new ones, in the signals' own units."""
+"""What users touch: a model that is fitted to signals on a graph and generates new ones, in the signals' own units.
+
+It checks what comes in, holds one trained ``Diffusion``, converts between units and z-scores, and calls tasks.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from .core import device as devices
 from .core import memory
-from .core.errors import InputError, whole_number
+from .core.errors import InputError, InputWarning, whole_number
 from .core.progress import bar
-from .core.rows import blocks, evenly
-from .core.streams import Stream
-from .data import outliers
+from .core.rows import BLOCK, evenly
+from .data.dataset import Dataset
+from .data.linear import Linear
+from .data.marginals import Marginals, ZScored
 from .data.normalizer import Normalizer, check_signals, warn_of_units
-from .data.quantiles import Quantiles
-from .diffusion import parameterisation as score
-from .diffusion import plan, process, solvers
+from .diffusion import solvers
+from .diffusion.diffusion import Diffusion
+from .diffusion.plan import Choice, Plan
+from .diffusion.process import Process
 from .graphs.graph import Graph
-from .networks import NETWORKS
-from .references import REFERENCES, Reference, TrainingSignals
-from .references.covariance import ledoit_wolf
-from .references.gaussian import Gaussian, Spectral, spectral
-from .runs import contents as saving
+from .graphs.space import SignalSpace
+from .references import Reference
+from .references.observations import Observations
+from .runs import contents
+from .runs import train as runs
+from .runs.contents import Trained
 from .runs.folder import Run, read
-from .tasks import fill as imputation
-from .tasks import likelihood
-from .tasks import sample as sampling
-from .tasks import vary as augmentation
-from .training import methods
+from .tasks import fill, likelihood, vary
+from .tasks.sample import Memory, sample
+from .training import fit, methods
 from .training.config import Config
-from .training.loop import VALIDATION_MOST, Outcome, footprint, timed, train
 
 COPIES = 3  # of generated signals that are in memory at once
-BATCH_ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 25}  # activations (signals x nodes x width) sampled at a time
 
 
 class GRCD:
     """Graph Residual Conjugate Diffusion: graph + method + settings, then ``fit``, then ``sample``.
 
-    ``settings`` are the fields of ``grcd.Config`` (``width=64``, ``lr=1e-3``, ``max_updates=5000``, ...).
+    ``graph``       a ``Graph``, or its weights (nodes, nodes), dense or sparse
+    ``method``      a name from the table in ``training/methods.py``
+    ``seed``        decides all that is random in training
+    ``device``      "auto", "cpu" or "cuda"
+    ``settings``    fields of ``grcd.Config`` (``width=64``, ``lr=1e-3``, ``max_updates=5000``, ...)
     """
 
     def __init__(
@@ -60,17 +65,73 @@ class GRCD:
         **settings: Any,
     ):
         self.graph = graph if isinstance(graph, Graph) else Graph.from_adjacency(graph)
+        self.space = SignalSpace(self.graph)
         self.method = methods.find(method)
-        self.config = c = Config.make(**{"method": method, "seed": seed, **dict(self.method.settings), **settings})
+        self.config = Config.make(**{"method": method, "seed": seed, **dict(self.method.settings), **settings})
         self.device = devices.find(device)
-        self.process = process.make(self.method.process, self.graph.spectrum, c, self.method.levels).to(self.device)
-        self.normalizer: Normalizer | Quantiles = None  # type: ignore[assignment]  # until it is fitted, which all
-        self.reference: Reference = None  # type: ignore[assignment]  # that use one of these three ask first, by
-        self.network: nn.Module = None  # type: ignore[assignment]  # ``_refuse_unfitted``
-        self.plan: plan.Plan = {}  # how to sample, by budget, where validation signals chose
-        self.result: dict = {}  # how training went
-        self.facts: dict = {}  # what a run folder says of it
-        self._memory = sampling.Memory()
+        self._trained: Trained | None = None
+        self._memory = Memory()
+
+    def __repr__(self) -> str:
+        state = "not fitted yet"
+        if self._trained is not None:
+            data, result = self.facts["data"], self.result
+            state = f"trained on {data['train']:,} signals ({data['name']}), {result['updates']:,} updates"
+        return f"GRCD(method={self.config.method!r}, nodes={len(self.graph)}, device={str(self.device)!r})\n  {state}"
+
+    # -- what was trained ------------------------------------------------------------------------------------------
+
+    @property
+    def trained(self) -> Trained:
+        """All that training has brought; an error before that."""
+        if self._trained is None:
+            raise InputError("a model that has not been fitted", "a fitted one", "call fit, or load a run")
+        return self._trained
+
+    @property
+    def diffusion(self) -> Diffusion:
+        return self.trained.diffusion
+
+    @property
+    def process(self) -> Process:
+        return self.diffusion.process
+
+    @property
+    def reference(self) -> Reference:
+        return self.diffusion.reference
+
+    @property
+    def network(self) -> nn.Module:
+        return self.diffusion.network
+
+    @property
+    def plan(self) -> Plan:
+        """How to sample, by budget, where validation signals chose."""
+        return self.diffusion.plan
+
+    @property
+    def normalizer(self) -> Marginals:
+        return self.trained.normalizer
+
+    @property
+    def result(self) -> dict:
+        """How training went."""
+        return self.trained.result
+
+    @property
+    def facts(self) -> dict:
+        """What a run folder says of it."""
+        return self.trained.facts
+
+    @property
+    def adds_nothing(self) -> bool:
+        """Whether no update of the network was better than the reference alone, which is then all there is."""
+        return self.diffusion.adds_nothing
+
+    @property
+    def unit(self) -> str:
+        """The unit of the signals, if it is known."""
+        return "" if self._trained is None else self.facts["data"].get("made", {}).get("unit", "")
 
     # -- training --------------------------------------------------------------------------------------------------
 
@@ -83,147 +144,36 @@ class GRCD:
         name: str = "signals",
         about: dict | None = None,
     ) -> GRCD:
-        """Fit the reference and train the network.
+        """Fit the reference and train the network; returns the model itself.
 
-        A missing reading is NaN: the model trains on what is there. Without ``val`` the last tenth of ``train``
-        validates. With ``run`` the training lives in that folder: it can be interrupted anywhere, and the same call
-        goes on where it was; ``name`` and ``about`` (``Dataset.facts``) say there where the signals came from.
+        ``train``   training signals (samples, nodes), NaN where a reading is missing
+        ``val``     validation signals; without them the last tenth of ``train`` validates
+        ``run``, ``force``, ``name`` and ``about`` are deprecated: ``grcd.train`` trains in a run folder.
         """
-        self._refuse_too_large(training=True)
-        x_train, x_val = self._checked(train, val)
-        self._refuse_outside(x_train)
-        if about is None:  # of signals from files it was said when they were read
-            outliers.warn(self.graph.node_ids, training=x_train, validation=x_val)
-        moments = Normalizer.fit(x_train, self.graph)
-        normalizer = Quantiles.fit(x_train, self.graph) if self.config.marginals == "quantile" else moments
-        used, missing = _observed(x_train, "training signals")
-        facts = saving.described(self, x_train, x_val, moments, name)
-        facts["data"] |= {"missing": missing, "dropped": len(x_train) - len(used), "made": about or {}}
-        with nullcontext() if run is None else Run(run, facts, force) as folder:
-            if folder is not None and folder.finished:
-                return self._restored(folder.path, *read(folder.path))
-            validating, _ = _observed(x_val, "validation signals")
-            validating = validating[evenly(len(validating), VALIDATION_MOST)]
-            z = normalizer.apply(x_train, used), normalizer.apply(x_val, validating)
-            return self._fitted(z, normalizer, facts, folder)
+        if run is not None or force or name != "signals" or about is not None:
+            warnings.warn("fit(run=...) is deprecated: call grcd.train", DeprecationWarning, stacklevel=2)
+        return self._fit(train, val, run, force, name, about)
 
-    def _fitted(
-        self, z: Sequence[np.ndarray], normalizer: Normalizer | Quantiles, facts: dict, folder: Run | None
-    ) -> GRCD:
-        """Reference, network and plan, from z-scored training and validation signals."""
-        gaussian = self._spectral(z[0])
-        reference = self._reference(gaussian, *z)
-        outcome = self._trained(reference, gaussian, z, folder)
-        self._memory = sampling.Memory()
-        self.normalizer, self.reference, self.facts = normalizer, reference, facts
-        self.network, self.result = outcome.network.eval(), outcome.summary
-        if self.method.planned:
-            self.plan = self._planned(gaussian, z[1])
-            self.result["plan"] = plan.to_dict(self.plan)
-        if folder is not None:
-            folder.finish(saving.tensors(self), self.result)
-        return self
-
-    def _checked(self, train: ArrayLike, val: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
+    def _fit(self, train: ArrayLike, val: ArrayLike | None, *folder: Any) -> GRCD:
         x_train = check_signals(train, self.graph, "training signals", gaps=True)
         if val is None:
             cut = max(1, len(x_train) // 10)
             x_train, val = x_train[:-cut], x_train[-cut:]
             check_signals(x_train, self.graph, "training signals left after a tenth was kept for validation", gaps=True)
-        return x_train, check_signals(val, self.graph, "validation signals", least=1, gaps=True)
-
-    def _refuse_outside(self, x: np.ndarray) -> None:
-        if self.config.bounds is None:
-            return
-        low, high = self.config.bounds
-        outside = sum(int(((x[rows] < low) | (x[rows] > high)).sum()) for rows in blocks(*x.shape))
-        if outside:
-            raise InputError(
-                f"{outside} training readings outside {low:g} to {high:g}",
-                "all of them in the support",
-                "widen --support, or mark what cannot be as missing (--missing)",
-            )
-
-    def _trained(self, reference: Reference, filler: Gaussian, z: Sequence[np.ndarray], folder: Run | None) -> Outcome:
-        hooks: dict[str, Any] = {} if folder is None else {"log": folder.log, "resume": folder.resume}
-        x_train, x_val = (torch.from_numpy(part).to(self.device) for part in z)
-        score, network = self.parameterised(reference), self.fresh_network()
-        with devices.arithmetic("high"):
-            return train(score, reference, network, x_train, x_val, self.config, filler=filler, **hooks)
-
-    def _reference(self, gaussian: Spectral, *z: np.ndarray) -> Reference:
-        """What the method starts from: the spectral Gaussian, one with its whole covariance, or a mixture.
-
-        The latter two are fitted to the first of these signals; the second ones decide how many components there are.
-        """
-        train, val = (torch.from_numpy(part).to(self.device) for part in z)
-        return REFERENCES[self.method.reference].fit(TrainingSignals(train, val, gaussian, self.config.seed))
-
-    def _stream(self, purpose: str) -> Stream:
-        return Stream(self.config.seed, purpose, self.device)
-
-    def _planned(self, gaussian: Gaussian, z_val: np.ndarray) -> plan.Plan:
-        """How to sample: what brings signals nearest to validation signals."""
-        from .metrics.distances import energy
-
-        if len(z_val) < plan.LEAST:
-            return {nfe: plan.Choice() for nfe in plan.BUDGETS}
-        z = torch.from_numpy(z_val[evenly(len(z_val), plan.SIGNALS)]).to(self.device)
-        real, done = gaussian.whole(z, self._stream("plan gaps")), []
-        with bar("choosing a sampler", plan.count()) as advance:
-
-            def distance(choice: plan.Choice, nfe: int) -> float:
-                levels = self.levels(nfe, choice)
-                chosen = choice.solver, nfe, tuple(levels)
-                x = sampling.drawn(self, plan.SIGNALS, "plan", self.config.seed, chosen)
-                done.append(energy(x, real, self.device))
-                advance(len(done), f"{choice.solver}, NFE {nfe}")
-                return done[-1]
-
-            return plan.choose(distance)
-
-    def _spectral(self, z: np.ndarray) -> Spectral:
-        """The paper's reference, in the very basis of the process."""
-        v = spectral(ledoit_wolf(z, self.config.eps_ref), self.graph.spectrum).v
-        return Spectral(v.to(self.device), self.process.U)
-
-    def parameterised(self, reference: Reference) -> score.Epsilon:
-        """How a network output becomes a noise prediction beside this reference."""
-        return score.make(self.method.parameterisation, self.process, reference)
+        x_val = check_signals(val, self.graph, "validation signals", least=1, gaps=True)
+        self._trained = runs.train(self.space, self.config, self.device, x_train, x_val, *folder)
+        self._memory = Memory()
+        return self
 
     def fresh_network(self) -> nn.Module:
-        self._refuse_too_large(training=False)
-        with torch.random.fork_rng(devices=[]):  # initial weights depend on the seed alone, and nothing on them
-            torch.default_generator.manual_seed(self.config.seed)
-            return NETWORKS[self.config.backbone](self.graph.spectrum, *self.config.sizes).to(self.device)
-
-    def _refuse_too_large(self, training: bool) -> None:
-        """Before memory is asked for."""
-        c, nodes = self.config, len(self.graph)
-        numbers = NETWORKS[c.backbone].size(nodes, *c.sizes)
-        needs = footprint(numbers, nodes, c) if training else 4.0 * numbers
-        what = f"a network of width {c.width:,} and {c.blocks:,} blocks on {nodes:,} nodes"
-        what += f", trained with a batch of {c.batch:,}" if training else ""
-        memory.refuse_over(needs, what, "lower width, blocks or batch", devices.room(self.device))
+        """The network before training."""
+        return fit.fresh_network(self.space, self.config, self.device)
 
     def seconds_per_update(self, train: ArrayLike) -> float:
-        """How long an update takes here, on signals like these: measured on a few."""
+        """How long an update takes here, on signals (samples, nodes) like these: measured on a few."""
         x = check_signals(train, self.graph, "training signals", gaps=True)
         z = Normalizer.fit(x, self.graph).apply(x, evenly(len(x), 1000))
-        gaussian, on_device = self._spectral(z), torch.from_numpy(z).to(self.device)
-        score = self.parameterised(self._reference(gaussian, z, z))
-        with devices.arithmetic("high"):
-            return timed(score, gaussian, self.fresh_network(), on_device, self.config)
-
-    @property
-    def adds_nothing(self) -> bool:
-        """Whether no update of the network was better than the reference alone, which is then all there is."""
-        return self.method.parameterisation == "residual" and getattr(self.network, "is_zero", False)
-
-    @property
-    def unit(self) -> str:
-        """The unit of the signals, if it is known."""
-        return self.facts.get("data", {}).get("made", {}).get("unit", "")
+        return fit.seconds_per_update(self.space, self.config, self.device, z)
 
     # -- sampling --------------------------------------------------------------------------------------------------
 
@@ -239,25 +189,21 @@ class GRCD:
         precision: str = "float32",
         start: float | None = None,
     ) -> np.ndarray:  # (n, nodes)
-        """New signals, in the units of the training signals, with ``nfe`` network evaluations each.
+        """New signals (n, nodes), in the units of the training signals, with ``nfe`` network evaluations each.
 
         Solver, grid, its exponent ``rho`` and where it starts default to the plan's, or the method's. The first ``k``
         signals of a seed are the same for every ``n``. ``precision`` is the network's: "bfloat16" is faster on a GPU.
         """
-        self._refuse_unfitted()
-        batch = self.batch() if batch is None else batch
+        diffusion = self.diffusion
+        batch = diffusion.batch if batch is None else batch
         whole_number("n", n), whole_number("batch", batch)
-        memory.refuse_over(COPIES * 8 * n * len(self.graph), f"n = {n:,} signals on {len(self.graph)} nodes", "lower n")
-        choice = self.choice(nfe, solver=solver, rho=rho, grid=grid, start=start)
-        choices = (choice.solver, nfe, tuple(self.levels(nfe, choice)))
+        memory.refuse_over(COPIES * 8 * n * self.space.d, f"n = {n:,} signals on {len(self.graph)} nodes", "lower n")
+        choice = diffusion.choice(nfe, solver=solver, rho=rho, grid=grid, start=start)
+        choices = (choice.solver, nfe, tuple(diffusion.levels(nfe, choice)))
         captured = self._memory if self._memory.again(n, batch, precision, choices) else None
         with bar("sampling", n) as advance:
-            x = sampling.drawn(self, n, "terminal", seed, choices, batch, precision, captured, advance)
-        return self.within(self.normalizer.undo(x.cpu().numpy()))
-
-    def within(self, x: np.ndarray) -> np.ndarray:
-        """Readings beyond an end of the support are set to it, as a sensor that saturates does."""
-        return x if self.config.bounds is None else np.clip(x, *self.config.bounds, out=x)
+            z = sample(diffusion, n, "terminal", seed, choices, batch, precision, captured, advance)
+        return self._in_units(z)
 
     def impute(
         self,
@@ -269,16 +215,16 @@ class GRCD:
         solver: str | None = None,
         batch: int | None = None,
     ) -> np.ndarray:  # (n, signals, nodes)
-        """Fill gaps ``n`` times over, given what was observed, which comes out as it went in.
+        """Fill gaps ``n`` times over, given what was observed, which comes out as it went in: (n, signals, nodes).
 
         ``posterior="reference"`` takes the fitted reference alone, whose posterior is exact and needs no network.
         """
         x = check_signals(signals, self.graph, "signals to fill", least=1, gaps=True)
         parts = self.fillings(x, n, nfe, seed, posterior, solver, batch)
-        found = np.empty((n, *x.shape))
-        for rows, drawn in parts:
-            found[:, rows] = drawn
-        return found
+        ensemble = np.empty((n, *x.shape))
+        for rows, draws in parts:
+            ensemble[:, rows] = draws
+        return ensemble
 
     def fillings(
         self,
@@ -291,10 +237,21 @@ class GRCD:
         batch: int | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """``impute`` for some signals at a time: their rows, and their draws (n, rows, nodes)."""
-        self._refuse_unfitted()
+        z = ZScored(x, self.normalizer, self.device)
         whole_number("n", n), whole_number("batch", 1 if batch is None else batch)
-        imputation.refuse_heavy(n, len(self.graph))
-        return imputation.fillings(self, x, n, nfe, seed, posterior, solver, batch)
+        fill.refuse_unknown(posterior)
+        fill.refuse_heavy(n, self.space.d)
+        self._warn_of_gaps(x)
+        gaps = np.isnan(x).any(axis=1)
+        for rows in _split(np.flatnonzero(~gaps), max(1, BLOCK // (n * self.space.d))):  # nothing to fill
+            yield rows, np.broadcast_to(x[rows], (n, *x[rows].shape))
+
+        def observed(rows: np.ndarray) -> Observations:
+            return Observations(z[rows])
+
+        some = np.flatnonzero(gaps)
+        for rows, draws in fill.fill(self.diffusion, observed, some, n, nfe, seed, posterior, solver, batch):
+            yield rows, np.where(np.isnan(x[rows]), self._in_units(draws), x[rows])
 
     def infer(
         self,
@@ -307,22 +264,38 @@ class GRCD:
         posterior: str = "diffusion",
         solver: str | None = None,
     ) -> np.ndarray:  # (n, signals, nodes)
-        """Draw signals given sums, averages or other linear readings ``y = H x + noise``, in the signals' units."""
-        self._refuse_unfitted()
+        """Draw signals (n, signals, nodes) given sums, averages or other linear readings ``y = H x + noise``.
+
+        All in the signals' units. With ``x = mean + std z`` they are readings of ``z`` through ``H std``.
+        """
+        if not isinstance(self.normalizer, Normalizer):
+            raise InputError("a model with marginals=quantile", "one on z-scores", "train without marginals=quantile")
         whole_number("n", n)
-        imputation.refuse_heavy(n, len(self.graph))
-        return imputation.inferred(self, y, H, noise, n, nfe, seed, posterior, solver)
+        fill.refuse_heavy(n, self.space.d)
+        linear = Linear.checked(y, H, noise, self.space.d).z_scored(self.normalizer).to(self.device)
+        rows, ensemble = np.arange(len(linear.y)), np.empty((n, len(linear.y), self.space.d))
+
+        def observed(rows: np.ndarray) -> Observations:
+            return Observations(linear.y[rows], linear.H, linear.variance)
+
+        for some, draws in fill.fill(self.diffusion, observed, rows, n, nfe, seed, posterior, solver):
+            ensemble[:, some] = self._in_units(draws)
+        return ensemble
 
     def augment(
         self, signals: ArrayLike, strength: float, n: int = 1, nfe: int = 4, seed: int = 0
     ) -> np.ndarray:  # (n, signals, nodes)
-        """``n`` variations of each signal: at strength 0 the signal itself, at 1 any signal (see ``augmentation``)."""
-        self._refuse_unfitted()
+        """``n`` variations of each signal, (n, signals, nodes): at strength 0 the signal itself, at 1 any signal."""
+        diffusion = self.diffusion
         whole_number("n", n)
-        x = self._given(signals, "signals to vary")
+        x = self._familiar(signals, "signals to vary")
         what = f"n = {n:,} variations of {len(x)} signals on {len(self.graph)} nodes"
         memory.refuse_over(COPIES * 8 * n * x.size, what, "lower n, or vary fewer signals at a time")
-        return augmentation.augment(self, x, strength, n, nfe, seed)
+        varied = np.repeat(x[None], n, axis=0).astype(np.float64)
+        z = ZScored(x, self.normalizer, self.device)
+        for rows, variations in vary.vary(diffusion, z, strength, n, nfe, seed):
+            varied[:, rows] = self._in_units(variations).swapaxes(0, 1)
+        return varied
 
     def log_prob(
         self, signals: ArrayLike, posterior: str = "diffusion", steps: int = 16, probes: int = 4, seed: int = 0
@@ -331,48 +304,48 @@ class GRCD:
 
         Signals with gaps have a likelihood under the reference only: that of what was observed.
         """
-        self._refuse_unfitted()
+        diffusion = self.diffusion
         whole_number("steps", steps), whole_number("probes", probes)
-        exact = imputation.known(posterior) == "reference"
-        x = self._given(signals, "signals to score", gaps=True)
+        fill.refuse_unknown(posterior)
+        x = self._familiar(signals, "signals to score", gaps=True)
         gaps = int(np.isnan(x).sum())
-        if gaps and not exact:
+        if gaps and posterior != "reference":
             do = "take posterior='reference' (--posterior reference), which scores what is there, or fill them (impute)"
             raise InputError(f"{gaps} missing readings in signals to score", "complete signals", do)
-        return likelihood.of_signals(self, x, exact, steps, probes, seed)
+        z = ZScored(x, self.normalizer, self.device)
+        return likelihood.of_signals(diffusion, z, posterior == "reference", steps, probes, seed)
 
     def node_log_prob(self, signals: ArrayLike) -> np.ndarray:  # (signals, nodes)
         """How probable each reading is given all others of its signal, under the reference: low ones stand out.
 
         NaN where there is no reading.
         """
-        self._refuse_unfitted()
-        return likelihood.of_readings(self, self._given(signals, "signals to score", gaps=True))
+        diffusion = self.diffusion
+        x = self._familiar(signals, "signals to score", gaps=True)
+        return likelihood.of_readings(diffusion, ZScored(x, self.normalizer, self.device))
 
-    def _given(self, signals: ArrayLike, what: str, gaps: bool = False) -> np.ndarray:
+    def _in_units(self, z: Tensor) -> np.ndarray:  # (..., d) twice
+        """z-scores as readings; those beyond an end of the support are set to it, as a sensor that saturates does."""
+        x = self.normalizer.undo(z.flatten(0, -2).cpu().numpy()).reshape(z.shape)
+        return x if self.config.bounds is None else np.clip(x, *self.config.bounds, out=x)
+
+    def _familiar(self, signals: ArrayLike, what: str, gaps: bool = False) -> np.ndarray:
         """Signals as an array, after a look at their units."""
         x = check_signals(signals, self.graph, what, least=1, gaps=gaps)
         warn_of_units(x, Normalizer.of(self.facts["normalizer"]), self.graph)
         return x
 
-    def noise_prediction(self, network: nn.Module | None = None) -> Callable[[Tensor, float], Tensor]:
-        """``eps_hat``, as solvers take it."""
-        return self.parameterised(self.reference).eps_hat(self.network if network is None else network)
+    def _warn_of_gaps(self, x: np.ndarray) -> None:
+        """What is worth knowing of signals that can be filled all the same."""
+        empty = int(np.isnan(x).all(axis=1).sum())
+        if empty:
+            note = f"{empty} of {len(x)} signals have no reading at all:"
+            warnings.warn(f"{note} they are drawn as if nothing were known of them", InputWarning, stacklevel=4)
+        warn_of_units(x, Normalizer.of(self.facts["normalizer"]), self.graph)
 
-    def choice(self, nfe: int, **given: Any) -> plan.Choice:
-        """What is given, and for the rest what the plan says of this budget, or the method."""
-        method = plan.Choice(rho=self.method.rho, solver=self.method.solver)
-        known = plan.at(self.plan, nfe) if isinstance(nfe, int | np.integer) else None
-        given = {key: value for key, value in given.items() if value is not None}
-        if "rho" in given:  # the exponent of a power law
-            given = {"grid": "power"} | given
-        found = replace(known or method, **given)
-        self._refuse_solver(found.solver)
-        return found
-
-    def levels(self, nfe: int, choice: plan.Choice) -> np.ndarray:
-        where = choice.grid, choice.rho, self.reference, choice.start
-        return solvers.levels(choice.solver, nfe, self.process, *where)
+    def choice(self, nfe: int, **own: Any) -> Choice:
+        """How to sample with a budget of ``nfe``: one's own choices, else the plan's, or the method's."""
+        return self.diffusion.choice(nfe, **own)
 
     def as_method(self, name: str) -> GRCD:
         """The same network, sampled as another method would: one that shares its training."""
@@ -384,67 +357,46 @@ class GRCD:
                 "train that method",
             )
         model = copy.copy(self)
-        model.method, model._memory = other, sampling.Memory()
-        model.plan = self.plan if other.planned else {}
-        if isinstance(self.process, process.VEProcess):
-            # The same noise, sampled over another range; the basis stays the very same tensor.
-            model.process = replace(self.process, q_min=other.levels[0], q_max=other.levels[1])
+        model.method, model._memory = other, Memory()
+        model._trained = replace(self.trained, diffusion=fit.sampled_as(self.diffusion, name))
         return model
 
     def spends(self, nfe: int, solver: str | None = None) -> int:
         """Network evaluations that a budget comes to: EDM's last step leaves one out."""
         return solvers.find(solver or self.method.solver).spends(nfe)
 
-    def batch(self) -> int:
-        """How many signals are sampled at a time."""
-        return max(1, BATCH_ENTRIES[self.device.type] // (len(self.graph) * self.config.width))
-
-    def _refuse_solver(self, name: str) -> None:
-        solver, kind = solvers.find(name), self.method.process
-        wrong = solver.process not in (None, kind) or (kind == "heat" and solver.process is None)
-        if wrong or (solver.gaussian and not self.reference.gaussian):
-            raise InputError(
-                f"the solver {name!r} for the method {self.config.method!r}",
-                "a solver for its forward process and reference",
-                f"leave it out: {self.method.solver!r} is the method's own",
-            )
-
-    def _refuse_unfitted(self) -> None:
-        if self.network is None:
-            raise InputError("a model that has not been fitted", "a fitted one", "call fit, or load a run")
-
     # -- saving ----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path, force: bool = False) -> None:
         """Write the model as a finished run folder."""
-        self._refuse_unfitted()
-        with Run(path, self.facts, force) as folder:
+        trained = self.trained
+        with Run(path, trained.facts, force) as folder:
             if not folder.finished:
-                folder.finish(saving.tensors(self), self.result)
+                folder.finish(trained.tensors(), trained.result)
 
-    def _restored(self, path: Path, manifest: dict, tensors: dict[str, Tensor]) -> GRCD:
-        """Take over what a finished run holds, once it is known to fit together."""
-        with saving.fitting(path):
-            found = saving.parts(self, manifest, tensors)
-            chosen = plan.of(manifest["result"].get("plan", {}))
-        self._memory = sampling.Memory()
-        self.normalizer, self.reference, self.network = found
-        self.result, self.facts, self.plan = manifest["result"], manifest, chosen
-        return self
+
+def train(
+    data: Dataset, out: str | Path, method: str = "grcd", force: bool = False, device: str = "auto", **settings: Any
+) -> GRCD:
+    """Train a model on a dataset in a run folder: interrupted anywhere, the same call goes on where it was.
+
+    ``data``       from ``grcd.load_dataset``; its training and validation signals are used
+    ``out``        the run folder; ``force`` begins anew where there is another run
+    ``settings``   fields of ``grcd.Config``, ``seed`` among them
+    """
+    model = GRCD(data.graph, method, device=device, **settings)
+    return model._fit(data.train, data.val, out, force, data.name, data.facts)
 
 
 def load(path: str | Path, device: str = "auto") -> GRCD:
     """A model from a finished run folder."""
     manifest, tensors = read(path)
-    with saving.fitting(path):
-        graph, config = saving.graph(manifest, tensors), Config.make(**manifest["config"])
-    return GRCD(graph, device=device, **asdict(config))._restored(Path(path), manifest, tensors)
+    with contents.fitting(path):
+        graph, config = contents.graph(manifest, tensors), Config.make(**manifest["config"])
+        model = GRCD(graph, device=device, **asdict(config))
+        model._trained = contents.restored(model.space, config, model.device, manifest, tensors)
+    return model
 
 
-def _observed(signals: np.ndarray, what: str) -> tuple[np.ndarray, float]:
-    """The rows in which anything was observed, and the share of all entries that was not."""
-    count = np.concatenate([np.isnan(signals[rows]).sum(axis=1) for rows in blocks(*signals.shape)])
-    rows = np.flatnonzero(count < signals.shape[1])
-    if len(rows) == 0:
-        raise InputError(f"{what} in which nothing was observed", "some readings", "give other signals, or fill these")
-    return rows, float(count.sum() / signals.size)
+def _split(rows: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    return (rows[start : start + size] for start in range(0, len(rows), size))

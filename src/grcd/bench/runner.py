@@ -276,7 +276,7 @@ def _timed(cell: Cell, model: GRCD | Callable, data: Dataset, repeats: int = 5) 
     def sampled() -> None:
         model.sample(1000, cell.budget, cell.seed, *_how(cell))
 
-    alone = network_alone(model, 1000, model.spends(cell.budget, cell.solver))
+    alone = network_alone(model.diffusion, 1000, model.spends(cell.budget, cell.solver))
     return {"time": {"sampling": _least(sampled, repeats), "network": _least(alone, repeats)}}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +55,20 @@ class Normalizer:
 
     def to_dict(self) -> dict:
         return {"mean": self.mean.tolist(), "std": self.std.tolist()}
+
+    def __len__(self) -> int:
+        if len(self.mean) != len(self.std):
+            raise ValueError("means and standard deviations of different nodes")
+        return len(self.mean)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a run folder has to hold beyond mean and standard deviation, which it always does."""
+        return {}
+
+    @classmethod
+    def saved(cls, moments: dict, arrays: Mapping[str, np.ndarray]) -> Normalizer:
+        """The way back, from mean and standard deviation and the arrays."""
+        return cls.of(moments)
 
     def apply(self, signals: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """z-scores in the precision of the signals; of all of them, or of the given rows."""

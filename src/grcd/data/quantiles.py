@@ -15,6 +15,7 @@ mixture is worse after the map than before it). Z-scores are the default; this i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +41,16 @@ class Quantiles:
         levels = _levels(min(LEVELS, least))
         columns = [np.asarray(column, np.float64) for column in train.T]
         return cls(np.stack([np.nanquantile(column, levels, method="hazen") for column in columns]))
+
+    def __len__(self) -> int:
+        return len(self.knots)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"knots": self.knots}
+
+    @classmethod
+    def saved(cls, moments: dict, arrays: Mapping[str, np.ndarray]) -> Quantiles:
+        return cls(arrays["knots"])
 
     def apply(self, signals: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """Normal scores in the precision of the signals; of all of them, or of the given rows. Gaps stay gaps."""

@@ -1,12 +1,12 @@
-"""A diffusion: the separable parts of a method, bound together and frozen. What a run folder holds, and what tasks take.
+"""A diffusion: the separable parts of a method, bound together and frozen. A run folder holds one, tasks take one.
 
-    space              the shape of a signal, and the basis of its graph
-    process            how noise comes in
-    reference          what is known of signals without a network
-    parameterisation   what the network's output stands for
-    network            what training has learned
-    plan               how to sample, by budget, where validation signals chose; ``default`` where they did not
-    terminal           what a sampler starts from
+space              the shape of a signal, and the basis of its graph
+process            how noise comes in
+reference          what is known of signals without a network
+parameterisation   what the network's output stands for
+network            what training has learned
+plan               how to sample, by budget, where validation signals chose; ``default`` where they did not
+terminal           what a sampler starts from
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from torch import Tensor, nn
 from ..core.errors import InputError
 from ..graphs.space import SignalSpace
 from ..references.reference import Reference
-from . import plan, solvers
+from . import solvers
 from .parameterisation import Parameterisation, Prediction
+from .plan import Choice, Plan, at
 from .process import HeatProcess, Process
 
 Terminal = Callable[[Process, Reference, Tensor, float, Tensor], Tensor]
@@ -38,8 +39,8 @@ class Diffusion:
     reference: Reference
     parameterisation: Parameterisation
     network: nn.Module
-    default: plan.Choice
-    plan: plan.Plan
+    default: Choice
+    plan: Plan
     method: str = "grcd"  # its name, for messages
     terminal: str = "fitted"  # a row of TERMINALS
     batch: int = 1 << 10  # signals that the network looks at together
@@ -61,9 +62,9 @@ class Diffusion:
         """What a sampler starts from at its first level: of normal ``noise``, and uniform ``u`` for components."""
         return TERMINALS[self.terminal](self.process, self.reference, noise, q, u)
 
-    def choice(self, nfe: int, **own: Any) -> plan.Choice:
+    def choice(self, nfe: int, **own: Any) -> Choice:
         """How to sample with a budget: one's ``own`` choices, and for the rest what the plan says, or the default."""
-        planned = plan.at(self.plan, nfe) if isinstance(nfe, int | np.integer) else None
+        planned = at(self.plan, nfe) if isinstance(nfe, int | np.integer) else None
         own = {key: value for key, value in own.items() if value is not None}
         if "rho" in own:  # the exponent of a power law
             own = {"grid": "power"} | own
@@ -76,7 +77,7 @@ class Diffusion:
             )
         return choice
 
-    def levels(self, nfe: int, choice: plan.Choice) -> np.ndarray:
+    def levels(self, nfe: int, choice: Choice) -> np.ndarray:
         """The noise levels that a sampler steps through."""
         where = choice.grid, choice.rho, self.reference, choice.start
         return solvers.levels(choice.solver, nfe, self.process, *where)

@@ -32,9 +32,10 @@ import torch
 from torch import Tensor, nn
 
 from ..core.errors import unknown
+from ..references.component import Level
 from ..references.gaussian import Gaussian
 from ..references.reference import Reference
-from .process import ConjugateProcess, HeatProcess, Level, Process, VEProcess
+from .process import ConjugateProcess, HeatProcess, Process, VEProcess
 
 EpsHat = Callable[[Tensor, float], Tensor]
 

@@ -43,6 +43,8 @@ from torch import Tensor
 
 from ..graphs.graph import Spectrum
 from ..graphs.space import Basis
+from ..references.component import Level
+from .grids import Grid
 
 
 class Process(ABC):

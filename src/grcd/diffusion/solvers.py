@@ -55,7 +55,7 @@ from torch import Tensor
 
 from ..core.errors import InputError, unknown, whole_number
 from ..references.gaussian import Gaussian
-from ..references.mixture import Reference
+from ..references.reference import Reference
 from .grids import Grid, Levels
 from .parameterisation import EpsHat, Prediction
 from .process import ConjugateProcess, HeatProcess, Isotropic, Process

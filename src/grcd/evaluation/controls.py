@@ -38,9 +38,7 @@ def controls(data: Dataset, mixture: bool = False) -> dict[str, Reference]:
     return found
 
 
-def draw(
-    control: Reference, data: Dataset, n: int, seed: int
-) -> np.ndarray:  # (n, nodes), in the data's units
+def draw(control: Reference, data: Dataset, n: int, seed: int) -> np.ndarray:  # (n, nodes), in the data's units
     """Signals from a control. All controls of one seed share their noise."""
     noise = Stream(seed, "control").normal(0, n * len(data.graph)).view(n, -1)
     u = Stream(seed, "control component").uniform(0, n)

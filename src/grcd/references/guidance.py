@@ -1,8 +1,8 @@
 """Sampling given observations: a noise prediction that knows of them, from one that does not.
 
 At level ``q`` a component of the reference says ``x_0 | x~ ~ N(D_k, C_k)`` with ``D_k = x~ + q^2 score_k`` and
-``C_k = v_k q^2 / (v_k + q^2)`` on its modes. The network says what they are off by together,
-``d = D - sum_k r_k D_k``. Each component, moved by ``d``, is updated with the observations (see ``observations``), and
+``C_k = v_k q^2 / (v_k + q^2)`` on its modes. The network's residual ``f`` says what they are off by together,
+``d = -q f``. Each component, moved by ``d``, is updated with the observations (see ``observations``), and
 counts as much as it made them probable: the noise prediction is that of the mean that comes out, ``(x~ - D') / q``.
 With ``d = 0`` this is the reference's posterior score, exactly; there is no weight to choose. Exact observations hold
 of every ``D'``.
@@ -21,8 +21,8 @@ from .reference import Reference
 EpsHat = Callable[[Tensor, float], Tensor]  # a noise prediction, from a state (batch, d) and its level
 
 
-def guided(eps_hat: EpsHat, reference: Reference, observations: Observations) -> EpsHat:
-    """A noise prediction given observations, from one without: what a solver takes, and what it returns.
+def guided(residual: EpsHat, reference: Reference, observations: Observations) -> EpsHat:
+    """A noise prediction given observations, from what a network adds to the reference without: what a solver takes.
 
     The state is (batch times n, d): ``n`` signals in a row for each one observed.
     """
@@ -30,7 +30,7 @@ def guided(eps_hat: EpsHat, reference: Reference, observations: Observations) ->
     def eps(x: Tensor, q: float) -> Tensor:
         joint, scores = reference.components(x, q)
         denoised = [x + q**2 * score for score in scores]
-        off = x - q * eps_hat(x, q) - _mixed(joint, denoised)
+        off = -q * residual(x, q)
         batch, updated, evidence = len(observations.y), [], []
         for part, mean in zip(reference.parts, denoised, strict=True):
             shifted = (mean + off).view(batch, -1, x.shape[1])

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..core.errors import InputError
 from ..data.dataset import fingerprint
-from ..data.normalizer import MARGINALS, Marginals
+from ..data.marginals import MARGINALS, Marginals
 from ..diffusion import plan
 from ..diffusion.diffusion import Diffusion
 from ..graphs.graph import Graph
@@ -69,7 +69,7 @@ def restored(
     space: SignalSpace, config: Config, device: torch.device, manifest: dict, tensors: dict[str, Tensor]
 ) -> Trained:
     """What was saved, if it is all of one size."""
-    normalizer = MARGINALS[config.marginals].saved(manifest["normalizer"], _part(tensors, "normalizer"))
+    normalizer = MARGINALS[config.marginals].saved(manifest["normalizer"], _arrays(tensors, "normalizer"))
     process, method = fit.process_of(space, config, device), methods.find(config.method)
     on_device = {key: value.to(device) for key, value in _part(tensors, "reference").items()}
     reference = REFERENCES[method.reference].from_tensors(on_device, process.U)
@@ -84,7 +84,7 @@ def restored(
 
 def graph(manifest: dict, tensors: dict[str, Tensor]) -> Graph:
     """The graph that a run was trained on."""
-    saved, nodes = {key: value.numpy() for key, value in _part(tensors, "graph").items()}, len(manifest["node_ids"])
+    saved, nodes = _arrays(tensors, "graph"), len(manifest["node_ids"])
     W = sp.csr_array((saved["data"], saved["indices"], saved["indptr"]), shape=(nodes, nodes))
     W.check_format(full_check=True)
     origins = {key: manifest["graph"][key] for key in ORIGINS if key in manifest["graph"]}
@@ -108,3 +108,7 @@ def fitting(path: str | Path) -> Iterator[None]:
 def _part(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:
     """The tensors of one part, by their names inside it."""
     return {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
+
+
+def _arrays(tensors: dict[str, Tensor], name: str) -> dict[str, np.ndarray]:
+    return {key: value.numpy() for key, value in _part(tensors, name).items()}

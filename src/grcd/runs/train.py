@@ -12,7 +12,8 @@ import torch
 from ..core.errors import InputError
 from ..core.rows import blocks, evenly
 from ..data import outliers
-from ..data.normalizer import MARGINALS, Normalizer
+from ..data.marginals import MARGINALS
+from ..data.normalizer import Normalizer
 from ..graphs.space import SignalSpace
 from ..training import fit
 from ..training.config import Config
@@ -55,7 +56,7 @@ def train(
         validating = validating[evenly(len(validating), VALIDATION_MOST)]
         z = normalizer.apply(x_train, used), normalizer.apply(x_val, validating)
         hooks: dict[str, Any] = {} if folder is None else {"log": folder.log, "resume": folder.resume}
-        diffusion, result = fit.fit(space, config, device, z, **hooks)
+        diffusion, result = fit.fit(space, config, device, *z, **hooks)
         trained = Trained(diffusion, normalizer, facts, result)
         if folder is not None:
             folder.finish(trained.tensors(), result)

@@ -110,7 +110,13 @@ def _from_reference(diffusion: Diffusion, n: int, seed: int, observed: Observati
 
 
 def _from_model(
-    diffusion: Diffusion, choice: plan.Choice, nfe: int, seed: int, exact: Draws, observed: Observations, rows: np.ndarray
+    diffusion: Diffusion,
+    choice: plan.Choice,
+    nfe: int,
+    seed: int,
+    exact: Draws,
+    observed: Observations,
+    rows: np.ndarray,
 ) -> Tensor:
     """Back from a draw of the reference's posterior, noised, under guidance."""
     process, reference, levels = diffusion.process, diffusion.reference, diffusion.levels(nfe, choice)

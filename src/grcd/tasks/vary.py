@@ -57,7 +57,14 @@ def _some_at_a_time(
 
 
 def _varied(
-    diffusion: Diffusion, process: ConjugateProcess, z: Tensor, index: range, strength: float, n: int, nfe: int, seed: int
+    diffusion: Diffusion,
+    process: ConjugateProcess,
+    z: Tensor,
+    index: range,
+    strength: float,
+    n: int,
+    nfe: int,
+    seed: int,
 ) -> Tensor:
     """Z-scored variations (signals, n, d)."""
     reference, shape = diffusion.reference, (len(z), n, z.shape[1])

@@ -1,15 +1,14 @@
 """From signals to a diffusion: a method's parts by name, fitted one after the other and bound together.
 
-    process             from the settings and the graph
-    reference           fitted to training signals; validation signals decide how large it is
-    parameterisation    says what the network is trained on beside that reference
-    network             trained until validation stops improving (see ``loop``)
-    plan                what brings sampled signals nearest to validation signals, for a method that has one
+process             from the settings and the graph
+reference           fitted to training signals; validation signals decide how large it is
+parameterisation    says what the network is trained on beside that reference
+network             trained until validation stops improving (see ``loop``)
+plan                what brings sampled signals nearest to validation signals, for a method that has one
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,17 +36,17 @@ BATCH_ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 25}  # activations (signals x node
 
 
 def fit(
-    space: SignalSpace, config: Config, device: torch.device, z: Sequence[np.ndarray], **hooks: Any
+    space: SignalSpace, config: Config, device: torch.device, z_train: np.ndarray, z_val: np.ndarray, **hooks: Any
 ) -> tuple[Diffusion, dict]:
     """A diffusion, and how training went.
 
-    ``z`` are z-scored training and validation signals (samples, d), NaN where missing; ``hooks`` are those of
-    ``loop.train``.
+    ``z_train`` and ``z_val`` are z-scored signals (samples, d), NaN where missing; ``hooks`` are ``loop.train``'s.
     """
     method, process = methods.find(config.method), process_of(space, config, device)
-    signals = TrainingSignals.of(*z, space.spectrum, process.U, config.eps_ref, config.seed)
+    signals = TrainingSignals.of(z_train, z_val, space.spectrum, process.U, config.eps_ref, config.seed)
     reference = REFERENCES[method.reference].fit(signals)
-    how, network = parameterisation.make(method.parameterisation, process, reference), fresh_network(space, config, device)
+    how = parameterisation.make(method.parameterisation, process, reference)
+    network = fresh_network(space, config, device)
     with devices.arithmetic("high"):
         outcome = loop.train(
             how, reference, network, signals.train, signals.val, config, filler=signals.spectral, **hooks
