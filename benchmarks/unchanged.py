@@ -26,7 +26,6 @@ WORK = """
 import sys, warnings
 import numpy as np, torch
 import grcd
-from grcd.core.errors import InputError
 warnings.simplefilter("ignore")
 torch.set_num_threads(1)
 out, runs, older = sys.argv[1:4]
@@ -56,10 +55,13 @@ def asked(name, model):
     for what, call in calls.items():
         try:
             found[f"{name}: {what}"] = call()
-        except InputError:  # what a method cannot do
+        except grcd.InputError:  # what a method cannot do
             found[f"{name}: {what}"] = np.zeros(0)
 
-from grcd.training.methods import METHODS
+try:
+    from grcd.training.methods import METHODS
+except ImportError:  # before there were rooms
+    from grcd.methods import METHODS
 for name in METHODS:
     model = grcd.GRCD(graph, name, seed=3, device="cpu", **settings).fit(train, val)
     asked(name, model)
