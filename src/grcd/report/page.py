@@ -15,7 +15,6 @@ from ..core.files import whole
 from ..core.progress import bar
 from ..evaluation.distances import TITLES
 from ..metrics.statistics import STATISTICS
-from ..runs.folder import versions
 from . import drawings
 from .drawings import svg
 from .material import DRAWS, Material
@@ -228,6 +227,6 @@ def _provenance(material: Material) -> str:
         ),
         "settings": ", ".join(f"{key} {value}" for key, value in model.config.to_dict().items() if value != ""),
         "versions then": ", ".join(f"{name} {number}" for name, number in model.facts.get("versions", {}).items()),
-        "versions now": ", ".join(f"{name} {number}" for name, number in versions().items()),
+        "versions now": ", ".join(f"{name} {number}" for name, number in provenance.versions().items()),
     }
     return _table([], [[key, value] for key, value in facts.items() if value], kind="facts")
