@@ -57,13 +57,13 @@ class Config(Settings):
         flat = {"method": method, "seed": seed, **settings}
         if isinstance(settings.get("network"), NetworkSetting):  # from ``dataclasses.replace``
             flat = asdict(flat.pop("network")) | flat
-        own = networks.find(typed("backbone", "str", flat.get("backbone", self.backbone))).setting
-        names = [entry.name for entry in fields(own)]
-        known = [name for entry in fields(self) for name in (names if entry.name == "network" else [entry.name])]
+        setting = networks.find(typed("backbone", "str", flat.get("backbone", self.backbone))).setting
+        own = [entry.name for entry in fields(setting)]
+        names = [name for entry in fields(self) for name in (own if entry.name == "network" else [entry.name])]
         for key in flat:
-            if key not in known:
-                raise unknown("setting", key, known)
-        flat["network"] = own(**{key: flat[key] for key in names if key in flat})
+            if key not in names:
+                raise unknown("setting", key, names)
+        flat["network"] = setting(**{key: flat[key] for key in own if key in flat})
         for entry in fields(self):
             object.__setattr__(self, entry.name, flat.get(entry.name, entry.default))
         self.__post_init__()
