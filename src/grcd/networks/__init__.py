@@ -1,7 +1,8 @@
 """The table of networks: each a module that answers ``f_theta(x, t)``, made from a spectrum and a setting of its own.
 
 A further one is a file with a network and its setting, and a row here; configuration, run folders and the command line
-take its settings from the row.
+take its settings from the row. A network that is zero before training says so (``starts_at_zero``, ``is_zero``, see
+``nodenet``): then it is never left worse than its reference.
 """
 
 from __future__ import annotations

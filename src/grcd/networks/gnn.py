@@ -44,7 +44,9 @@ class Setting(NetworkSetting):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.time_dim % 2:
-            raise InputError(f"time_dim = {self.time_dim}", "an even time_dim", "cosines and sines come in pairs")
+            raise InputError(
+                f"time_dim = {self.time_dim}", "an even time_dim", "choose an even one: cosines and sines come in pairs"
+            )
 
     def size(self, nodes: int) -> int:
         block = (self.taps + 1 + self.width + 3) * self.width
@@ -109,6 +111,7 @@ class DenoiserGNN(nn.Module):
         self.output = nn.Linear(width, 1)
 
     def embed(self, t: Tensor) -> Tensor:
+        """Cosines and sines of a time, as the input layer takes them."""
         return embedded(t, self.frequencies)
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:  # (batch, nodes), () or (batch, 1) -> (batch, nodes)

@@ -56,6 +56,8 @@ class Modulation(nn.Module):
 
 
 class NodeBlock(nn.Module):
+    """``h + linear(SiLU(linear(u) + A u + S u diag(c)))`` with ``u`` the modulated ``h``."""
+
     def __init__(self, nodes: int, width: int, time_dim: int):
         super().__init__()
         self.modulation = Modulation(nodes, width, time_dim)

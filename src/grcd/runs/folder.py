@@ -69,6 +69,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
+        """Whether its training is over."""
         return self.manifest["status"] == "finished"
 
     def _is_there(self) -> bool:
@@ -140,8 +141,8 @@ class Run:
         path = self.path / CHECKPOINT
         if os.path.exists(path):
             tensors, about = read_checkpoint(path)
-            unknown = self._owner if self.manifest.get("format") == 1 else None  # which did not say whose they are
-            if about.get("run", unknown) != self._owner:
+            owner = self._owner if self.manifest.get("format") == 1 else None  # which did not say whose they are
+            if about.get("run", owner) != self._owner:
                 note = f"{path} is of another run, which was replaced: training begins anew"
                 warnings.warn(note, InputWarning, stacklevel=2)
             else:
@@ -212,6 +213,7 @@ def read(path: str | Path) -> tuple[dict, dict[str, Tensor]]:
 
 
 def is_finished(path: Path) -> bool:
+    """Whether a folder holds a run whose training is over."""
     return os.path.exists(path / MANIFEST) and manifest.read(path)["status"] == "finished"
 
 

@@ -89,11 +89,12 @@ def identity(manifest: dict) -> dict:
 
 
 def owner(manifest: dict) -> str:
-    """The seal of that: whose a checkpoint is."""
+    """The seal of a run's identity: whose a checkpoint is."""
     return seal.of_record(identity(manifest))
 
 
 def damaged(path: Path, why: object) -> InputError:
+    """The error for a file of a run that cannot be used."""
     return InputError(f"{path}, which is damaged or missing ({why})", "a whole file", "train again with --force")
 
 
