@@ -41,8 +41,8 @@ STEPS = 5  # updates timed together: draws are made ahead of them, as in trainin
 class PlainDenoiserGNN(DenoiserGNN):
     """The same function with the same weights, the obvious way."""
 
-    def __init__(self, spectrum, *sizes):
-        super().__init__(spectrum, *sizes)
+    def __init__(self, spectrum, setting):
+        super().__init__(spectrum, setting)
         S = torch.from_numpy((spectrum.U * spectrum.scaled()) @ spectrum.U.T).float()
         self.register_buffer("S", S, persistent=False)
 
@@ -73,7 +73,7 @@ def ready_model(network_class: type, device: str) -> GRCD:
     model.normalizer = Normalizer(np.zeros(NODES), np.ones(NODES))
     model.reference = reference.gmrf(model.graph.spectrum).to(model.device)
     torch.manual_seed(0)
-    model.network = network_class(model.graph.spectrum).to(model.device)
+    model.network = network_class(model.graph.spectrum, model.config.network).to(model.device)
     return model
 
 

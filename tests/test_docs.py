@@ -180,6 +180,12 @@ def test_every_link_leads_somewhere(page):
         assert not heading or heading in anchors(there), target
 
 
+@pytest.mark.parametrize("page", ALL, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_module_that_is_named_is_there(page):
+    for name in re.findall(r"`([\w/]+\.py)`", page.read_text()):
+        assert any((root / name).exists() for root in (ROOT, ROOT / "src/grcd")), name
+
+
 def test_every_page_can_be_found_from_the_first_one():
     seen, queue = set(), [ROOT / "README.md"]
     while queue:

@@ -4,7 +4,6 @@ import copy
 import random
 import re
 import shutil
-from dataclasses import asdict
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -271,8 +270,8 @@ def test_fit_returns_the_model_and_the_seed_decides_what_it_learns(brief, tiny, 
 
 def test_the_default_is_the_method_of_that_name_with_settings_of_its_own(tiny, quick, sides):
     chosen = {"backbone": "node", "lr": 1e-3, "stopping": "gain", "max_updates": 12_000}
-    plain = asdict(grcd.GRCD(tiny.graph, "grcd-rho3", device="cpu").config)
-    assert asdict(grcd.GRCD(tiny.graph, device="cpu").config) == plain | chosen | {"method": "grcd"}
+    plain = grcd.GRCD(tiny.graph, "grcd-rho3", device="cpu").config.to_dict()
+    assert grcd.GRCD(tiny.graph, device="cpu").config.to_dict() == plain | chosen | {"method": "grcd"}
     given = grcd.GRCD(tiny.graph, device="cpu", lr=0.5, backbone="gnn").config
     assert (given.lr, given.backbone, given.max_updates) == (0.5, "gnn", 12_000)
     one, other = (grcd.GRCD(tiny.graph, *name, device="cpu", **quick).fit(*sides) for name in ((), ("grcd",)))
@@ -656,10 +655,10 @@ def test_a_solver_of_another_process_is_refused(trained, method, solver):
 
 def test_gad_at_its_authors_size_has_settings_of_its_own(tiny):
     native = {"width": 24, "batch": 128, "max_updates": 785_000, "patience": 10**9, "validate_every": 2500}
-    plain, model = (asdict(grcd.GRCD(tiny.graph, name, device="cpu").config) for name in ("gad", "gad-native"))
+    plain, model = (grcd.GRCD(tiny.graph, name, device="cpu").config.to_dict() for name in ("gad", "gad-native"))
     assert model == plain | native | {"method": "gad-native"}
     given = grcd.GRCD(tiny.graph, "gad-native", 5, "cpu", width=16, validate_every=10, lr=1e-3)
-    assert asdict(given.config) == model | {"width": 16, "validate_every": 10, "lr": 1e-3, "seed": 5}
+    assert given.config.to_dict() == model | {"width": 16, "validate_every": 10, "lr": 1e-3, "seed": 5}
     # Input 65 x 24 + 24; three blocks of 6 x 24 taps, 24 x 24 + 24, 2 x 24; output 24 + 1.
     network = grcd.GRCD(tiny.graph, "gad-native", device="cpu").fresh_network()
     assert sum(p.numel() for p in network.parameters()) == 1584 + 3 * (144 + 600 + 48) + 25 == 3985

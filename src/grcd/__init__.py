@@ -11,7 +11,6 @@ model.save("run/")
 from __future__ import annotations
 
 import importlib
-import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,10 +20,6 @@ if TYPE_CHECKING:
     from .graphs.graph import Graph
     from .model import GRCD, load
     from .training.config import Config
-
-# Threads wait for each other asleep instead of spinning, unless the user says otherwise: on idle cores small networks
-# lose a little, on a busy machine training no longer stalls. Read when torch is first imported.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Looked up when first used: `grcd --help` must not wait for torch.
 _HOME = {
@@ -42,12 +37,9 @@ __all__ = ["GRCD", "Config", "Dataset", "Graph", "InputError", "evaluate", "load
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib import metadata  # not before: the command must soon be watching for interrupts
+        from .core.provenance import version  # not before: the command must soon be watching for interrupts
 
-        try:
-            return metadata.version("grcd")
-        except metadata.PackageNotFoundError:
-            return "unknown"
+        return version("grcd")
     if name in _HOME:
         return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
     raise AttributeError(f"module 'grcd' has no attribute {name!r}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -393,7 +393,7 @@ def load(path: str | Path, device: str = "auto") -> GRCD:
     manifest, tensors = read(path)
     with contents.fitting(path):
         graph, config = contents.graph(manifest, tensors), Config.make(**manifest["config"])
-        model = GRCD(graph, device=device, **asdict(config))
+        model = GRCD(graph, device=device, **config.to_dict())
         model._trained = contents.restored(model.space, config, model.device, manifest, tensors)
     return model
 

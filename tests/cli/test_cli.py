@@ -36,6 +36,21 @@ def test_help_needs_no_torch():
         assert command in said
 
 
+@pytest.mark.parametrize(("setting", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
+def test_the_command_lets_threads_sleep_and_an_import_changes_no_environment(setting, policy):
+    code = """
+import os, grcd
+grcd.InputError
+print(os.environ.get("OMP_WAIT_POLICY"))
+from grcd import __main__, cli
+cli.main = lambda: print(os.environ["OMP_WAIT_POLICY"])
+__main__.main()
+"""
+    environment = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"} | setting
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert result.stdout.split() == [str(setting.get("OMP_WAIT_POLICY")), policy]
+
+
 def test_train_sample_evaluate_in_the_datas_own_units(folder, here, tiny):
     assert (folder / "runs/tiny-grcd-s5/model.safetensors").exists()
     result = run("sample", "runs/tiny-grcd-s5", "-n", 30, "--nfe", 3, "--seed", 2, "--out", "new/x.csv", cwd=folder)

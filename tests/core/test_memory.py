@@ -10,14 +10,6 @@ import torch
 import grcd
 from grcd.core import memory
 from grcd.core.errors import whole_number
-from grcd.networks import NETWORKS
-
-
-@pytest.mark.parametrize("backbone", NETWORKS)
-@pytest.mark.parametrize("sizes", [(8, 3, 5, 64), (6, 1, 2, 4), (5, 2, 1, 2)])
-def test_the_size_of_a_network_is_known_before_it_is_made(tiny, backbone, sizes):
-    network = NETWORKS[backbone](tiny.graph.spectrum, *sizes)
-    assert NETWORKS[backbone].size(6, *sizes) == sum(p.numel() for p in network.parameters())
 
 
 @pytest.mark.parametrize("settings", [{"width": 60_000, "blocks": 900}, {"batch": 1 << 24, "width": 4096}])

@@ -16,7 +16,7 @@ from mixtures import normal, random_graph
 from scipy.stats import ortho_group
 
 from grcd.graphs.graph import Graph, Spectrum
-from grcd.networks.gnn import DenoiserGNN
+from grcd.networks.gnn import DenoiserGNN, Setting
 
 FLOAT32 = 5e-6
 
@@ -42,7 +42,7 @@ def network_on(spectrum, seed=0, **sizes):
     """With every parameter drawn, so that no bias is zero and no scale one."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = DenoiserGNN(spectrum, **sizes)
+        network = DenoiserGNN(spectrum, Setting(**sizes))
         for name, parameter in network.named_parameters():
             if "norm" in name or "bias" in name:
                 torch.nn.init.uniform_(parameter, 0.5, 1.5)
@@ -85,7 +85,7 @@ def in_double(network):
 
 @every_graph
 def test_it_has_the_papers_61185_parameters_on_any_graph(graph):
-    network = DenoiserGNN(graph.spectrum)
+    network = DenoiserGNN(graph.spectrum, Setting())
     assert sum(parameter.numel() for parameter in network.parameters()) == 61_185
     assert sum(value.numel() for value in network.state_dict().values()) == 61_185  # the graph is not among them
 
@@ -119,7 +119,7 @@ def test_the_gradient_of_a_loss_equals_that_of_the_plain_network(graph):
 @examples(20)
 @given(t=st.floats(-2, 2, width=32), time_dim=st.sampled_from([2, 8, 64]))
 def test_the_embedding_is_cosines_then_sines_of_four_decades_of_frequencies(t, time_dim):
-    network = DenoiserGNN(GRAPHS["weighted"].spectrum, width=2, blocks=1, time_dim=time_dim)
+    network = DenoiserGNN(GRAPHS["weighted"].spectrum, Setting(width=2, blocks=1, time_dim=time_dim))
     half = time_dim // 2
     phases = [2 * math.pi * t * 10 ** (-4 * k / half) for k in range(half)]
     expected = torch.tensor([math.cos(phase) for phase in phases] + [math.sin(phase) for phase in phases])

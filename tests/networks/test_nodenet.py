@@ -12,7 +12,7 @@ from test_gnn import FLOAT32, GRAPHS, every_graph, shift
 
 import grcd
 from grcd.core.errors import InputError
-from grcd.networks.nodenet import NodeNet
+from grcd.networks.nodenet import NodeNet, Setting
 
 SIZES = {"width": 8, "blocks": 2, "time_dim": 6}
 
@@ -21,7 +21,7 @@ def network_on(graph, seed=0):
     """With every parameter drawn: nothing is zero or one by chance."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = NodeNet(graph.spectrum, **SIZES)
+        network = NodeNet(graph.spectrum, Setting(**SIZES))
         for parameter in network.parameters():
             torch.nn.init.normal_(parameter, 0.0, 0.5)
     return network
@@ -67,7 +67,7 @@ def test_it_is_what_its_docstring_says(graph):
 
 def test_before_training_it_is_zero_and_every_node_can_learn():
     graph = GRAPHS["weighted"]
-    network, x, t = NodeNet(graph.spectrum, **SIZES), normal(4, len(graph), seed=2), torch.tensor(0.3)
+    network, x, t = NodeNet(graph.spectrum, Setting(**SIZES)), normal(4, len(graph), seed=2), torch.tensor(0.3)
     assert not network(x, t).any()
     network(x, t).sum().backward()
     assert bool((network.output.grad != 0).all())

@@ -11,7 +11,7 @@ from laws import close
 
 from grcd.diffusion.parameterisation import Epsilon, Residual
 from grcd.diffusion.process import ConjugateProcess
-from grcd.networks.gnn import DenoiserGNN
+from grcd.networks import gnn
 from grcd.references.covariance import ledoit_wolf
 from grcd.references.gaussian import spectral
 from grcd.training import loop as training
@@ -31,7 +31,7 @@ class Setting:
         self.score = Residual(self.process, self.reference) if method == "grcd-exponential" else Epsilon(self.process)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1)
-            self.network = DenoiserGNN(tiny.graph.spectrum, width=8)
+            self.network = gnn.DenoiserGNN(tiny.graph.spectrum, gnn.Setting(width=8))
 
     def drawn(self, count, start=0):
         with closing(draws(self.config, *self.x_train.shape, start=start)) as endless:

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -84,7 +84,7 @@ def _refuse(settings: dict, jobs: int) -> None:
 def _refuse_others(cell: Cell, results: Path, settings: dict) -> None:
     """A cell that is there must have been trained with the same settings."""
     found = (read(cell, results) or {}).get("config", {})
-    for key, value in asdict(Config.make(**_chosen(cell, settings))).items() if found else ():
+    for key, value in Config.make(**_chosen(cell, settings)).to_dict().items() if found else ():
         if key not in ("method", "seed") and found.get(key, value) != value:
             raise InputError(
                 f"{cell.path(results)}, trained with {key} = {found[key]}",
@@ -187,7 +187,7 @@ def _scored(cell: Cell, model: Fitted, data: Dataset) -> dict:
         return work(cell, model, data)
     assert isinstance(model, GRCD)
     model = model.as_method(cell.method)
-    about: dict = {"training": model.result, "config": asdict(model.config)}
+    about: dict = {"training": model.result, "config": model.config.to_dict()}
     about |= {} if cell.mask else {"spent": model.spends(cell.budget, cell.solver)}
     if cell.support:  # of what comes out, not of the network
         model.config = replace(model.config, support=cell.support)

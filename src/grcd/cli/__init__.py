@@ -41,11 +41,11 @@ def main() -> None:
     try:
         status = app(standalone_mode=False)
     except BaseException as error:
-        status = _told(error)
+        status = _status(error)
     interrupts.ignore()
     interrupts.clean()
     if status == interrupts.STATUS or interrupts.received:  # the parser swallows interrupts, and their message
-        sys.stderr.write(interrupts.said())
+        sys.stderr.write(interrupts.message())
         status = interrupts.STATUS
     _flush()
     sys.exit(status if isinstance(status, int) else 0)
@@ -61,8 +61,8 @@ def _flush() -> None:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _told(error: BaseException) -> int:
-    """Say what went wrong; the exit status. What is nobody's fault but ours is raised again."""
+def _status(error: BaseException) -> int:
+    """Print what went wrong; returns the exit status. What is nobody's fault but ours is raised again."""
     # typer carries its own copy of click in some versions, so its exceptions are known by what they offer.
     kind = type(error).__name__
     if interrupts.received or isinstance(error, KeyboardInterrupt | EOFError) or kind == "Abort":
@@ -92,13 +92,13 @@ def _say(error: Exception) -> int:
 
 def _say_warnings() -> None:
     """What the library says of the input, in one line each."""
-    usual, told = warnings.showwarning, set()
+    usual, shown = warnings.showwarning, set()
 
     def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, InputWarning):
-            if str(message) not in told:
+            if str(message) not in shown:
                 print(f"grcd: note: {message}", file=sys.stderr)
-            told.add(str(message))
+            shown.add(str(message))
         else:
             usual(message, category, *where, **more)
 

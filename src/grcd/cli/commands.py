@@ -27,9 +27,9 @@ FEW = 200  # signals below which a score is mostly chance
 @app.callback(invoke_without_command=True)
 def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     if version:
-        import grcd
+        from ..core.provenance import version as number
 
-        print(f"grcd {grcd.__version__}")
+        print(f"grcd {number('grcd')}")
         raise typer.Exit
 
 

@@ -7,10 +7,12 @@ import sys
 
 
 def listed(text: str | None) -> list[str]:
+    """Words with commas between them."""
     return [part.strip() for part in text.split(",")] if text else []
 
 
 def numbers(text: str) -> list[int]:
+    """`--seeds`: whole numbers with commas between them."""
     from ..core.errors import InputError
 
     try:
@@ -32,18 +34,20 @@ def settings(pairs: list[str]) -> dict[str, str]:
 
 
 def shares(text: str | None) -> list[float]:
+    """`--quantiles`: numbers between 0 and 1."""
     from ..core.errors import InputError
 
     try:
-        found = [float(part) for part in text.split(",")] if text else []
-        if not all(0 <= level <= 1 for level in found):
+        quantiles = [float(part) for part in text.split(",")] if text else []
+        if not all(0 <= level <= 1 for level in quantiles):
             raise ValueError
-        return found
+        return quantiles
     except ValueError:
         raise InputError(f"--quantiles {text}", "shares between 0 and 1, with commas", "e.g. 0.05,0.95") from None
 
 
 def counted(n: int, what: str) -> str:
+    """As "1 signal" or "3 signals"."""
     return f"{n} {what}{'s' * (n != 1)}"
 
 

@@ -23,13 +23,13 @@ class InputWarning(UserWarning):
     """Something about the input that was dealt with and that the user should know. The command line prints it."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """The error for a name that is in no table: lists the known ones and suggests the nearest."""
-    known = list(known)
-    folded = {entry.casefold(): entry for entry in known}
+def unknown(kind: str, name: str, names: Iterable[str]) -> InputError:
+    """The error for a name that is in no table: lists those that are and suggests the nearest."""
+    names = list(names)
+    folded = {entry.casefold(): entry for entry in names}
     near = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.6)
     do = f"did you mean {folded[near[0]]!r}?" if near else f"choose a known {kind}"
-    return InputError(f"{kind} {name!r}", f"one of {', '.join(known)}", do)
+    return InputError(f"{kind} {name!r}", f"one of {', '.join(names)}", do)
 
 
 def whole_number(name: str, value: object, least: int = 1, most: int = 10**12) -> int:

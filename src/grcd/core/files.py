@@ -46,24 +46,24 @@ def scratch(folder: str | Path, name: str) -> Iterator[Path]:
     remove_leftovers(folder)
     prefix = f".{name}.{os.getpid()}-{_machine()}-"
     try:
-        handle, found = tempfile.mkstemp(dir=folder, prefix=prefix, suffix=Path(name).suffix)
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=prefix, suffix=Path(name).suffix)
     except OSError as error:  # a name that is too long
         raise refused(folder / name, error) from error
     os.close(handle)
-    interrupts.temporary.add(found)
+    interrupts.temporary.add(temporary)
     try:
-        yield Path(found)
+        yield Path(temporary)
     finally:
         with suppress(FileNotFoundError):
-            os.unlink(found)
-        interrupts.temporary.discard(found)  # now: an interrupt in between leaves it to the command's end
+            os.unlink(temporary)
+        interrupts.temporary.discard(temporary)  # now: an interrupt in between leaves it to the command's end
 
 
 def remove_leftovers(folder: Path) -> None:
     """Temporary files of processes of this machine that are no longer there."""
     for entry in os.scandir(folder):
-        left = re.fullmatch(rf"\..+\.(\d+)-{_machine()}-\w+(\.\w+)?", entry.name, re.ASCII | re.DOTALL)
-        if left and not _is_alive(int(left[1])):
+        leftover = re.fullmatch(rf"\..+\.(\d+)-{_machine()}-\w+(\.\w+)?", entry.name, re.ASCII | re.DOTALL)
+        if leftover and not _is_alive(int(leftover[1])):
             with suppress(OSError):
                 os.unlink(entry.path)
 
@@ -97,7 +97,7 @@ def appending(path: Path) -> Iterator[TextIO]:
 
 def write_json(path: str | Path, value: dict) -> None:
     """One entry a line; of lists of numbers, one list a line."""
-    text = re.sub(r"\[[-+\d.eE,\s]*\]", lambda found: " ".join(found.group().split()), json.dumps(value, indent=1))
+    text = re.sub(r"\[[-+\d.eE,\s]*\]", lambda numbers: " ".join(numbers.group().split()), json.dumps(value, indent=1))
     with whole(path) as temporary:
         temporary.write_text(text + "\n")
 
@@ -129,8 +129,8 @@ def refuse_other_ending(path: str | Path, ending: str, do: str = "choose another
 def refused(path: Path, error: Exception) -> InputError:
     """What the file system said, and what helps against it."""
     if is_full(error):
-        said = os.strerror(getattr(error, "errno", None) or errno.ENOSPC)
-        got, do = f"a full disk ({said}) while writing {path}", "free some space, or choose another place"
+        reason = os.strerror(getattr(error, "errno", None) or errno.ENOSPC)
+        got, do = f"a full disk ({reason}) while writing {path}", "free some space, or choose another place"
     else:
         got = f"{getattr(error, 'strerror', None) or error} while writing {path}"
         do = "choose another place, or allow writing there"
@@ -141,8 +141,8 @@ def is_full(error: Exception) -> bool:
     """Whether there was no room left: by the number of the error or, where a writer has lost it, by its words."""
     if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
         return True
-    lost = os.strerror(errno.ENOSPC), "requested and"  # the latter is numpy's: so many, and so many written
-    return not getattr(error, "errno", None) and any(words in str(error) for words in lost)
+    phrases = os.strerror(errno.ENOSPC), "requested and"  # the latter is numpy's: so many, and so many written
+    return not getattr(error, "errno", None) and any(words in str(error) for words in phrases)
 
 
 def _umask() -> int:

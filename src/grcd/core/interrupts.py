@@ -50,7 +50,8 @@ def clean() -> None:
             os.unlink(path)
 
 
-def said() -> str:
+def message() -> str:
+    """What an interrupted command says."""
     resumes = sys.argv[1:2] in (["train"], ["bench"])
     return "\ngrcd: interrupted; nothing is left half-written" + (
         ". The same command goes on from here\n" if resumes else "\n"
@@ -71,5 +72,5 @@ def _leave() -> None:
     ignore()
     clean()
     with suppress(OSError):
-        os.write(2, said().encode())
+        os.write(2, message().encode())
     os._exit(STATUS)

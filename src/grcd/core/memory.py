@@ -16,18 +16,18 @@ ROOM = 0.95  # of it for data; the rest is for code, and for the system
 
 def total() -> float:
     """Bytes that this process may have; infinite where the machine does not say."""
-    found = [math.inf]
+    limits = [math.inf]
     with suppress(AttributeError, ValueError, OSError):
-        found.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
+        limits.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
     for group in GROUPS:
         with suppress(ValueError, OSError):
-            found.append(float(Path(group).read_text()))
+            limits.append(float(Path(group).read_text()))
     with suppress(ImportError, OSError):
         import resource
 
         soft = resource.getrlimit(resource.RLIMIT_DATA)[0]
-        found.append(math.inf if soft == resource.RLIM_INFINITY else float(soft))
-    return min(found)
+        limits.append(math.inf if soft == resource.RLIM_INFINITY else float(soft))
+    return min(limits)
 
 
 def limit() -> None:
@@ -46,32 +46,35 @@ def limit() -> None:
             resource.setrlimit(resource.RLIMIT_DATA, (int(most), hard))
 
 
-def refuse_over(size: float, what: str, do: str, there: float | None = None) -> None:
-    """Before memory is asked for: ``size`` bytes for ``what`` must be there."""
-    there = total() if there is None else there
-    if size > there:
-        raise InputError(f"{what}, which takes {told(size)}", f"what fits into memory, {told(there)}", do)
+def refuse_over(size: float, what: str, do: str, available: float | None = None) -> None:
+    """Before memory is asked for: ``size`` bytes for ``what`` must be available, by default to this process."""
+    available = total() if available is None else available
+    if size > available:
+        raise InputError(
+            f"{what}, which takes {readable_size(size)}", f"what fits into memory, {readable_size(available)}", do
+        )
 
 
 def is_out(error: BaseException) -> bool:
     """Whether this is how numpy, torch or CUDA say that there is no more."""
-    said = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc", "CUBLAS_STATUS_ALLOC_FAILED")
-    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(w in str(error) for w in said)):
+    phrases = ("can't allocate memory", "not enough memory", "out of memory", "bad_alloc", "CUBLAS_STATUS_ALLOC_FAILED")
+    says_so = isinstance(error, RuntimeError) and any(words in str(error) for words in phrases)
+    if says_so or isinstance(error, MemoryError):
         return True
     return error.__context__ is not None and is_out(error.__context__)  # where capturing a graph failed because of it
 
 
 def refusal(error: BaseException, do: str) -> InputError:
     """What was asked for, as far as the error says, and what there is."""
-    asked = re.search(r"allocate (\d+ bytes|[\d.]+ ?[KMGTPE]i?B)", str(error))
+    request = re.search(r"allocate (\d+ bytes|[\d.]+ ?[KMGTPE]i?B)", str(error))
     gpu = re.search(r"total capacity of ([\d.]+ [KMGT]iB)", str(error))
-    more = f": {asked[1]} more were asked for" if asked else ""
-    there = f"the {gpu[1]} of the GPU" if gpu else f"memory, {told(total())}"
-    return InputError(f"too little memory{more}", f"what fits into {there}", do)
+    more = f": {request[1]} more were asked for" if request else ""
+    available = f"the {gpu[1]} of the GPU" if gpu else f"memory, {readable_size(total())}"
+    return InputError(f"too little memory{more}", f"what fits into {available}", do)
 
 
-def told(size: float) -> str:
-    """Bytes in words."""
+def readable_size(size: float) -> str:
+    """Bytes as a person reads them: ``1.5 GB``."""
     for unit, least in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= least:
             return f"{size / least:,.1f} {unit}" if size < 1e16 else f"{size / least:.0e} {unit}"

@@ -19,13 +19,44 @@ of zeros, through which nothing reaches the real ones.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..core.errors import InputError
+from ..core.settings import ranged
 from ..graphs.graph import Spectrum
 from .kernels import silu_norm
+from .setting import NetworkSetting
+
+
+@dataclass(frozen=True)
+class Setting(NetworkSetting):
+    """The paper's sizes; what is larger than a range allows is a slip."""
+
+    width: int = ranged(128, most=1 << 16)
+    blocks: int = ranged(3, most=1000)
+    taps: int = ranged(5, most=1000)
+    time_dim: int = ranged(64, most=1 << 16)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.time_dim % 2:
+            raise InputError(
+                f"time_dim = {self.time_dim}", "an even time_dim", "choose an even one: cosines and sines come in pairs"
+            )
+
+    def size(self, nodes: int) -> int:
+        block = (self.taps + 1 + self.width + 3) * self.width
+        return (2 + self.time_dim) * self.width + self.blocks * block + self.width + 1
+
+    def layer(self, nodes: int) -> int:
+        return nodes * self.width
+
+    def kept(self, nodes: int) -> int:
+        return 4 * self.blocks * self.layer(nodes)
 
 
 def frequencies(time_dim: int) -> Tensor:  # (time_dim / 2,)
@@ -62,8 +93,9 @@ class DenoiserGNN(nn.Module):
     powers: Tensor  # (modes, taps + 1)
     frequencies: Tensor
 
-    def __init__(self, spectrum: Spectrum, width: int = 128, blocks: int = 3, taps: int = 5, time_dim: int = 64):
+    def __init__(self, spectrum: Spectrum, setting: Setting):
         super().__init__()
+        width, taps, time_dim = setting.width, setting.taps, setting.time_dim
         lam = torch.from_numpy(spectrum.scaled())
         self.nodes = len(lam)
         U = F.pad(torch.from_numpy(spectrum.U), (0, -self.nodes % 8) * 2)  # ghosts
@@ -75,15 +107,11 @@ class DenoiserGNN(nn.Module):
         }.items():
             self.register_buffer(name, value.float().contiguous(), persistent=False)  # comes from the graph
         self.input = nn.Linear(1 + time_dim, width)
-        self.blocks = nn.ModuleList(Block(width, taps) for _ in range(blocks))
+        self.blocks = nn.ModuleList(Block(width, taps) for _ in range(setting.blocks))
         self.output = nn.Linear(width, 1)
 
-    @staticmethod
-    def size(nodes: int, width: int, blocks: int, taps: int, time_dim: int) -> int:
-        """How many numbers it learns."""
-        return (2 + time_dim) * width + blocks * (taps + 1 + width + 3) * width + width + 1
-
     def embed(self, t: Tensor) -> Tensor:
+        """Cosines and sines of a time, as the input layer takes them."""
         return embedded(t, self.frequencies)
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:  # (batch, nodes), () or (batch, 1) -> (batch, nodes)

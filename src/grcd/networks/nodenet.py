@@ -19,12 +19,25 @@ few hundred signals are too few for so many numbers, and a graph that changes ha
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..graphs.graph import Spectrum
+from . import gnn
 from .gnn import embedded, frequencies
+
+
+@dataclass(frozen=True)
+class Setting(gnn.Setting):
+    """DenoiserGNN's, by the same names. ``taps`` has no effect: there are no filters; run folders hold it."""
+
+    def size(self, nodes: int) -> int:
+        width, time_dim = self.width, self.time_dim
+        block = nodes**2 + 2 * nodes * width + 2 * (time_dim + 1) * width + (2 * width + 3) * width
+        return self.blocks * block + 2 * nodes * width + width + nodes + (time_dim + 1) * time_dim
 
 
 class Modulation(nn.Module):
@@ -43,6 +56,8 @@ class Modulation(nn.Module):
 
 
 class NodeBlock(nn.Module):
+    """``h + linear(SiLU(linear(u) + A u + S u diag(c)))`` with ``u`` the modulated ``h``."""
+
     def __init__(self, nodes: int, width: int, time_dim: int):
         super().__init__()
         self.modulation = Modulation(nodes, width, time_dim)
@@ -62,8 +77,9 @@ class NodeNet(nn.Module):
     S: Tensor  # (nodes, nodes)
     frequencies: Tensor
 
-    def __init__(self, spectrum: Spectrum, width: int = 128, blocks: int = 3, taps: int = 5, time_dim: int = 64):
+    def __init__(self, spectrum: Spectrum, setting: Setting):
         super().__init__()
+        width, time_dim = setting.width, setting.time_dim
         S = (spectrum.U * spectrum.scaled()) @ spectrum.U.T
         nodes = len(S)
         self.register_buffer("S", torch.from_numpy(S).float().contiguous(), persistent=False)  # comes from the graph
@@ -71,15 +87,9 @@ class NodeNet(nn.Module):
         self.input = nn.Parameter(torch.randn(width))
         self.embedding = nn.Parameter(torch.randn(nodes, width))
         self.time = nn.Sequential(nn.Linear(time_dim, time_dim), nn.SiLU())
-        self.blocks = nn.ModuleList(NodeBlock(nodes, width, time_dim) for _ in range(blocks))
+        self.blocks = nn.ModuleList(NodeBlock(nodes, width, time_dim) for _ in range(setting.blocks))
         self.output = nn.Parameter(torch.zeros(nodes, width))
         self.offset = nn.Parameter(torch.zeros(nodes))
-
-    @staticmethod
-    def size(nodes: int, width: int, blocks: int, taps: int, time_dim: int) -> int:
-        """How many numbers it learns."""
-        block = nodes**2 + 2 * nodes * width + 2 * (time_dim + 1) * width + (2 * width + 3) * width
-        return blocks * block + 2 * nodes * width + width + nodes + (time_dim + 1) * time_dim
 
     @property
     def is_zero(self) -> bool:

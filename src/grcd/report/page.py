@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -15,7 +15,6 @@ from ..core.files import whole
 from ..core.progress import bar
 from ..evaluation.distances import TITLES
 from ..metrics.statistics import STATISTICS
-from ..runs.folder import versions
 from . import drawings
 from .drawings import svg
 from .material import DRAWS, Material
@@ -226,8 +225,8 @@ def _provenance(material: Material) -> str:
             f"NFE {nfe}: {choice.solver}, {choice.grid} {choice.rho:g}, from {choice.start:g}"
             for nfe, choice in model.plan.items()
         ),
-        "settings": ", ".join(f"{key} {value}" for key, value in asdict(model.config).items() if value != ""),
+        "settings": ", ".join(f"{key} {value}" for key, value in model.config.to_dict().items() if value != ""),
         "versions then": ", ".join(f"{name} {number}" for name, number in model.facts.get("versions", {}).items()),
-        "versions now": ", ".join(f"{name} {number}" for name, number in versions().items()),
+        "versions now": ", ".join(f"{name} {number}" for name, number in provenance.versions().items()),
     }
     return _table([], [[key, value] for key, value in facts.items() if value], kind="facts")

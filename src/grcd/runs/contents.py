@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +57,7 @@ def described(space: SignalSpace, config: Config, signals: Mapping[str, np.ndarr
     """What is known before training: configuration, data, graph, node names, normaliser."""
     graph = space.graph
     return {
-        "config": asdict(config),
+        "config": config.to_dict(),
         "data": {"name": name, **{key: len(x) for key, x in signals.items()}, "hash": fingerprint(*signals.values())},
         "graph": {"nodes": len(graph), "hash": graph.hash, **{key: getattr(graph, key) for key in ORIGINS}},
         "node_ids": list(graph.node_ids),

@@ -13,20 +13,17 @@ trains in a folder (see ``lock``).
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
-import platform
 import warnings
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from ..core import provenance
 from ..core.errors import InputError, InputWarning
 from ..core.files import appending, make_folder, remove_leftovers, whole
 from ..training.loop import State
@@ -72,6 +69,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
+        """Whether its training is over."""
         return self.manifest["status"] == "finished"
 
     def _is_there(self) -> bool:
@@ -109,7 +107,7 @@ class Run:
 
     def _begin(self) -> None:
         """The word that a run begins comes first: killed right after it, the folder is this run's."""
-        self.manifest = {**self.about, "status": "training", "versions": versions()}
+        self.manifest = {**self.about, "status": "training", "versions": provenance.versions()}
         for key in ("result", "tensors", "log"):  # of a model that is saved, which has been trained before
             self.manifest.pop(key, None)
         manifest.write(self.path, self.manifest)
@@ -143,8 +141,8 @@ class Run:
         path = self.path / CHECKPOINT
         if os.path.exists(path):
             tensors, about = read_checkpoint(path)
-            unknown = self._owner if self.manifest.get("format") == 1 else None  # which did not say whose they are
-            if about.get("run", unknown) != self._owner:
+            owner = self._owner if self.manifest.get("format") == 1 else None  # which did not say whose they are
+            if about.get("run", owner) != self._owner:
                 note = f"{path} is of another run, which was replaced: training begins anew"
                 warnings.warn(note, InputWarning, stacklevel=2)
             else:
@@ -215,6 +213,7 @@ def read(path: str | Path) -> tuple[dict, dict[str, Tensor]]:
 
 
 def is_finished(path: Path) -> bool:
+    """Whether a folder holds a run whose training is over."""
     return os.path.exists(path / MANIFEST) and manifest.read(path)["status"] == "finished"
 
 
@@ -269,17 +268,6 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict]:
 def save_file(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
     """Not safetensors' own, which leaves a temporary file of another name when it is killed."""
     path.write_bytes(save(tensors, metadata))
-
-
-def versions() -> dict[str, str]:
-    """What ran: for the record, not for comparison."""
-    found = {"python": platform.python_version(), "numpy": np.__version__, "torch": torch.__version__}
-    for package in ("grcd", "scipy", "scikit-learn"):
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:  # run from a source tree that was never installed
-            found[package] = "unknown"
-    return found
 
 
 def _tidy(path: Path) -> None:

@@ -37,6 +37,7 @@ class Lock:
         interrupts.temporary.add(str(self.path))
 
     def release(self) -> None:
+        """Let others in; a second time it does nothing."""
         file, self.file = self.file, None
         if file is not None:
             with file, suppress(OSError):

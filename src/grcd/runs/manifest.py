@@ -10,12 +10,12 @@ import json
 import math
 import os
 import warnings
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import InputError, InputWarning, some
 from ..core.files import write_json
+from ..networks import NETWORKS
 from ..training.config import Config
 from . import seal
 
@@ -83,16 +83,18 @@ def identity(manifest: dict) -> dict:
 
     A setting that did not exist when the run began had what is its default now.
     """
-    hashes = {what: manifest[what]["hash"] for what in ("data", "graph")}
-    return {**asdict(Config()), **manifest["config"], **hashes}
+    config, hashes = manifest["config"], {what: manifest[what]["hash"] for what in ("data", "graph")}
+    defaults = Config(backbone=config["backbone"]) if config.get("backbone") in [*NETWORKS] else Config()
+    return {**defaults.to_dict(), **config, **hashes}
 
 
 def owner(manifest: dict) -> str:
-    """The seal of that: whose a checkpoint is."""
+    """The seal of a run's identity: whose a checkpoint is."""
     return seal.of_record(identity(manifest))
 
 
 def damaged(path: Path, why: object) -> InputError:
+    """The error for a file of a run that cannot be used."""
     return InputError(f"{path}, which is damaged or missing ({why})", "a whole file", "train again with --force")
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 
 def of_bytes(data: bytes) -> str:
+    """In hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 

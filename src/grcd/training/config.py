@@ -1,39 +1,32 @@
-"""One typed configuration: the paper's hyperparameters (table app_hparams) by name, with its values as defaults."""
+"""One typed configuration: the paper's hyperparameters (table app_hparams) by name, with its values as defaults.
+
+What a network is made with is a setting of its own, ``network``. From outside all settings lie side by side:
+``Config(width=64)``, ``config.width``, ``to_dict()``, the configuration in a run folder, ``--set width=64``.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from ..core.errors import InputError, unknown, whole_number
+from .. import networks
+from ..core.errors import InputError, unknown
+from ..core.settings import Settings, ranged, typed
 from ..core.streams import SEED_MOST
-from ..networks import NETWORKS
+from ..networks.setting import NetworkSetting
 from . import methods
 from .stopping import RULES
 
 MARGINALS = ("z-score", "quantile")
-LARGEST = {  # far beyond what anybody trains with; what is larger is a slip
-    "width": 1 << 16,
-    "blocks": 1000,
-    "taps": 1000,
-    "time_dim": 1 << 16,
-    "batch": 1 << 24,
-    "tolerance": 1.0,
-    "lr": 1e30,  # training that diverges says so
-    "weight_decay": 1e3,
-}
-LARGEST_NUMBER, LARGEST_COUNT = 1e6, 10**12
-SMALLEST = {"lr": 1e-30}
-SMALLEST_NUMBER = 1e-12
 
 
-@dataclass(frozen=True)
-class Config:
+@dataclass(frozen=True, init=False)
+class Config(Settings):
     """Everything that decides what is trained. Unknown keys and impossible values are refused on construction."""
 
     method: str = "grcd"
-    seed: int = 0
+    seed: int = ranged(0, 0, SEED_MOST)
     # forward process and reference
     kappa: float = 2.0
     sigma: float = 1.0
@@ -44,66 +37,68 @@ class Config:
     # readings
     marginals: str = "z-score"
     support: str = ""  # "LOW,HIGH": generated readings stay within; empty: anywhere
-    # backbone
+    # network: its name, and its own settings (width, blocks, ...)
     backbone: str = "gnn"
-    width: int = 128
-    blocks: int = 3
-    taps: int = 5
-    time_dim: int = 64
+    network: NetworkSetting = field(default_factory=networks.find(backbone).setting)
     # training
-    lr: float = 3e-4
-    weight_decay: float = 1e-4
-    batch: int = 256
+    lr: float = ranged(3e-4, 1e-30, 1e30)  # training that diverges says so
+    weight_decay: float = ranged(1e-4, 0, 1e3)
+    batch: int = ranged(256, most=1 << 24)
     clip: float = 1.0
     ema: float = 0.999
     validate_every: int = 250
     stopping: str = "gain"
     patience: int = 8
-    tolerance: float = 0.002
+    tolerance: float = ranged(0.002, most=1)
     max_updates: int = 40_000
+
+    def __init__(self, method: str = "grcd", seed: int = 0, **settings: Any):
+        """``settings`` are the other fields, and those of the backbone's own; what is left out has its default."""
+        flat = {"method": method, "seed": seed, **settings}
+        if isinstance(settings.get("network"), NetworkSetting):  # from ``dataclasses.replace``
+            flat = asdict(flat.pop("network")) | flat
+        setting = networks.find(typed("backbone", "str", flat.get("backbone", self.backbone))).setting
+        own = [entry.name for entry in fields(setting)]
+        names = [name for entry in fields(self) for name in (own if entry.name == "network" else [entry.name])]
+        for key in flat:
+            if key not in names:
+                raise unknown("setting", key, names)
+        flat["network"] = setting(**{key: flat[key] for key in own if key in flat})
+        for entry in fields(self):
+            object.__setattr__(self, entry.name, flat.get(entry.name, entry.default))
+        self.__post_init__()
 
     @classmethod
     def make(cls, **settings: Any) -> Config:
         """From keywords or a file: unknown keys are named, and the known ones listed."""
-        known = [field.name for field in fields(cls)]
-        for key in settings:
-            if key not in known:
-                raise unknown("setting", key, known)
         return cls(**settings)
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            object.__setattr__(self, field.name, _typed(field.name, str(field.type), getattr(self, field.name)))
+        super().__post_init__()
         methods.find(self.method)
         if self.stopping not in RULES:
             raise unknown("stopping rule", self.stopping, RULES)
         if self.marginals not in MARGINALS:
             raise unknown("marginals", self.marginals, MARGINALS)
         object.__setattr__(self, "support", _range(self.support))
-        if self.backbone not in NETWORKS:
-            raise unknown("backbone", self.backbone, NETWORKS)
-        for key, value in asdict(self).items():
-            if isinstance(value, str) or key in ("seed", "weight_decay"):
-                continue
-            most = LARGEST.get(key, LARGEST_COUNT if isinstance(value, int) else LARGEST_NUMBER)
-            least = 1 if isinstance(value, int) else SMALLEST.get(key, SMALLEST_NUMBER)
-            if not least <= value <= most:
-                do = f"leave {key} at its default, or choose one in that range"
-                raise InputError(f"{key} = {value!r:.40}", f"a value above zero: from {least:g} to {most:g}", do)
         if not self.t_min < self.t_max:
             raise InputError(f"t_min = {self.t_min}, t_max = {self.t_max}", "t_min < t_max", "swap or spread them")
-        whole_number("seed", self.seed, 0, SEED_MOST)
-        if not 0 <= self.weight_decay <= LARGEST["weight_decay"]:
-            raise InputError(f"weight_decay = {self.weight_decay:g}", "from 0 to 1,000", "leave it at its default")
-        if not self.ema < 1 or self.time_dim % 2:
-            raise InputError(
-                f"ema = {self.ema}, time_dim = {self.time_dim}", "ema below 1 and an even time_dim", "adjust them"
-            )
+        if not self.ema < 1:
+            raise InputError(f"ema = {self.ema}", "ema below 1", "leave it at its default")
 
-    @property
-    def sizes(self) -> tuple[int, int, int, int]:
-        """A network's: width, blocks, taps and the dimension of times."""
-        return self.width, self.blocks, self.taps, self.time_dim
+    def __getattr__(self, name: str) -> Any:
+        """The network's settings by their names: ``config.width``."""
+        if "network" not in vars(self):
+            raise AttributeError(name)
+        return getattr(self.network, name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All settings side by side, the network's in their place: ``Config(**config.to_dict()) == config``."""
+        flat: dict[str, Any] = {}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            flat |= asdict(value) if entry.name == "network" else {entry.name: value}
+        return flat
 
     @property
     def process(self) -> dict[str, float]:
@@ -130,19 +125,3 @@ def _range(support: str) -> str:
     except ValueError:
         raise InputError(f"support = {support!r}", "two numbers, the lower one first", "e.g. --support 0 70") from None
     return f"{low!r},{high!r}"
-
-
-def _typed(key: str, kind: str, value: Any) -> Any:
-    """The value as its field's type, if that loses nothing: "128" and 128.0 are whole numbers, 1.5 and inf are not."""
-    try:
-        if kind == "str":
-            return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
-        if isinstance(value, bool):
-            raise ValueError
-        typed = {"int": int, "float": float}[kind](value)
-        if not math.isfinite(typed) or (kind == "int" and not isinstance(value, str) and typed != value):
-            raise ValueError
-        return typed
-    except (TypeError, ValueError, OverflowError):
-        number = {"int": "a whole number", "float": "a finite number"}[kind]
-        raise InputError(f"{key} = {value!r}", number, f"give {key} as {number}") from None

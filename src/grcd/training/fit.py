@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from .. import networks
 from ..core import device as devices
 from ..core import memory
 from ..core.progress import bar
@@ -26,7 +27,6 @@ from ..diffusion.diffusion import Diffusion
 from ..diffusion.process import PROCESSES, Process
 from ..graphs.space import SignalSpace
 from ..metrics.distances import energy
-from ..networks import NETWORKS
 from ..references import REFERENCES, Reference, TrainingSignals
 from ..tasks.sample import sample
 from . import loop, methods
@@ -69,7 +69,7 @@ def fresh_network(space: SignalSpace, config: Config, device: torch.device) -> n
     refuse_too_large(space, config, device, training=False)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(config.seed)
-        return NETWORKS[config.backbone](space.spectrum, *config.sizes).to(device)
+        return networks.make(config.backbone, space.spectrum, config.network).to(device)
 
 
 def bound(
@@ -87,7 +87,7 @@ def bound(
         plan=chosen,
         method=config.method,
         terminal=method.terminal,
-        batch=max(1, BATCH_ENTRIES[process.U.device.type] // (space.d * config.width)),
+        batch=max(1, BATCH_ENTRIES[process.U.device.type] // config.network.layer(space.d)),
     )
 
 
@@ -108,11 +108,11 @@ def sampled_as(diffusion: Diffusion, name: str) -> Diffusion:
 
 def refuse_too_large(space: SignalSpace, config: Config, device: torch.device, training: bool) -> None:
     """Before memory is asked for."""
-    numbers = NETWORKS[config.backbone].size(space.d, *config.sizes)
+    numbers = config.network.size(space.d)
     needs = loop.footprint(numbers, space.d, config) if training else 4.0 * numbers
-    what = f"a network of width {config.width:,} and {config.blocks:,} blocks on {space.d:,} nodes"
+    what = f"a network ({config.network}) on {space.d:,} nodes"
     what += f", trained with a batch of {config.batch:,}" if training else ""
-    memory.refuse_over(needs, what, "lower width, blocks or batch", devices.room(device))
+    memory.refuse_over(needs, what, "lower the settings of the network, or the batch", devices.room(device))
 
 
 def seconds_per_update(space: SignalSpace, config: Config, device: torch.device, z: np.ndarray) -> float:

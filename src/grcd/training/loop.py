@@ -266,7 +266,7 @@ def footprint(numbers: int, nodes: int, config: Config) -> float:
     Its numbers six times over (gradients, Adam's two, the average and the best weights beside them), and what its
     blocks keep of a batch for their gradients.
     """
-    return 4.0 * (6 * numbers + 4 * config.blocks * config.width * config.batch * nodes)
+    return 4.0 * (6 * numbers + config.batch * config.network.kept(nodes))
 
 
 def timed(

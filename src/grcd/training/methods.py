@@ -20,18 +20,15 @@ EDM_RANGE, VE_RANGE = (0.002, 80.0), (0.02, 32.64)
 class Method:
     """Parts by name, and the exponent of the sampling grid."""
 
-    parameterisation: str  # see score.py
-    terminal: (
-        str  # what the sampler starts from: "fitted" or "scalar" reference, "noise" alone, or the "stationary" law
-    )
+    parameterisation: str  # of diffusion/parameterisation
+    terminal: str  # where the sampler starts: "fitted" or "scalar" reference, "noise" alone, the "stationary" law
     solver: str
     rho: float
     about: str
     process: str = "conjugate"  # "conjugate", "ve" or "heat"
     levels: tuple[float, float] = VE_RANGE  # smallest and largest noise of a "ve" process
-
     reference: str = "spectral"  # or "full", one Gaussian with its whole covariance, or "mixture"
-    planned: bool = False  # whether validation signals choose start, grid and solver (see plan.py)
+    planned: bool = False  # whether validation signals choose start, grid and solver (diffusion/plan)
     settings: tuple[tuple[str, float | str], ...] = ()  # of training, where they are not the common ones
 
     @property
@@ -88,6 +85,7 @@ METHODS: dict[str, Method] = {
 
 
 def find(name: str) -> Method:
+    """A method by name; an unknown one is an error that lists the known ones."""
     if name not in METHODS:
         raise unknown("method", name, METHODS)
     return METHODS[name]

@@ -64,9 +64,11 @@ class Plateau:
 
     @property
     def reached(self) -> bool:
+        """Whether training is done."""
         return self.stale >= self.patience
 
     def to_dict(self) -> dict:
+        """The whole state, as a checkpoint holds it."""
         return asdict(self)
 
     def restored(self, saved: dict) -> Plateau:

@@ -31,7 +31,7 @@ def refuse_claim(claimed: float, stored: int, what: str) -> None:
     """Bytes that a file would take, and bytes that are there for it."""
     if claimed > max(SMALL, MOST * stored):
         raise InputError(
-            f"{what}, which claims {memory.told(claimed)} and stores {memory.told(stored)}",
+            f"{what}, which claims {memory.readable_size(claimed)} and stores {memory.readable_size(stored)}",
             "a file that stores what it claims",
             "it is damaged, or all but empty: make the file again",
         )
