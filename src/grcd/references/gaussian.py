@@ -39,7 +39,7 @@ from .reference import Reference
 class Gaussian(Component, Reference):
     """``N(0, B diag(v) B^T)`` as a reference: its own only part."""
 
-    gaussian = True
+    gaussian, shared = True, False  # shared: whether the last of ``v`` is for all directions that ``B`` leaves out
 
     @property
     def weights(self) -> Tensor:  # (1,)
@@ -71,7 +71,8 @@ class Gaussian(Component, Reference):
 
     def checked(self) -> Self:
         """Itself, once ``v`` and ``B`` are known to fit together."""
-        if int(self.multiplicity.sum()) != len(self.B):
+        modes = self.v.shape[0] - self.shared
+        if self.B.shape[1] != modes or modes > len(self.B) or (modes < len(self.B) and not self.shared):
             raise ValueError("variances and basis of the reference have different sizes")
         return self
 
@@ -130,7 +131,7 @@ class Spectral(Gaussian):
 class LowRank(Gaussian):
     """A few principal modes, and one variance, the last of ``v``, for all directions that ``B`` leaves out."""
 
-    gaussian = False  # its modes do not span all signals
+    gaussian, shared = False, True  # its modes do not span all signals
 
     def filtered(self, x: Tensor, gain: Tensor, z: Tensor | None = None) -> Tensor:
         rest = gain[..., -1:]

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from .component import Component, Level, stacked
 from .gaussian import Gaussian, LowRank
+from .observations import choose
 from .reference import Reference
 
 
@@ -59,11 +60,10 @@ class Mixture(Reference):
     def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Tensor) -> Self:
         """A part with fewer modes than nodes is of low rank."""
         weights, means, v, B = (tensors[key] for key in ("weights", "means", "v", "B"))
-        nodes, rank = B.shape[1:]
-        kind = Gaussian if rank == nodes else LowRank
-        if not len(weights) == len(B) or means.shape != B.shape[:2] or v.shape != (len(B), rank + (kind is LowRank)):
+        kind = Gaussian if B.shape[1] == B.shape[2] else LowRank
+        if not len(weights) == len(v) == len(B) or means.shape != B.shape[:2]:
             raise ValueError("weights, means and covariances of the mixture have different sizes")
-        return cls(weights, means, tuple(kind(*part) for part in zip(v, B, strict=True)))
+        return cls(weights, means, tuple(kind(*part).checked() for part in zip(v, B, strict=True)))
 
     def covariance(self, q: Level = 0.0) -> Tensor:
         """Of all components together, about their common mean."""
@@ -106,9 +106,8 @@ class Mixture(Reference):
             if len(self.parts) > 1:
                 raise ValueError("a mixture needs uniform numbers to choose components by")
             return self.means[0] + self.parts[0].draw(noise, q)
-        chosen = torch.searchsorted(self.weights.cumsum(0), u, right=True).clamp(max=len(self.parts) - 1)
         drawn = torch.stack([mean + part.draw(noise, q) for mean, part in zip(self.means, self.parts, strict=True)])
-        return drawn[chosen, torch.arange(len(noise), device=noise.device)]
+        return drawn[choose(self.weights, u), torch.arange(len(noise), device=noise.device)]
 
     def carry(self, x: Tensor, q1: float, q0: float, forcing: Sequence[Tensor], steps: int = 8) -> Tensor:
         if len(self.parts) == 1:

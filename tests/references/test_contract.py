@@ -1,0 +1,329 @@
+"""The contract of references: every law for every member, and nothing of the contract without a law."""
+
+import importlib
+import inspect
+import pkgutil
+
+import mixtures
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from laws import close, each_close, examples
+from members import MEMBERS, NODES
+from scipy.integrate import solve_ivp
+from scipy.stats import multivariate_normal
+
+import grcd
+from grcd.references.gaussian import Gaussian
+from grcd.references.observations import Observations
+from grcd.references.reference import Reference
+
+BATCH = 6
+X = 2 * mixtures.normal(BATCH, NODES, seed=1)
+U = torch.linspace(0.05, 0.95, BATCH).double()
+FORCING = list(mixtures.normal(3, BATCH, NODES, seed=4))
+levels, from_zero = st.floats(0.02, 40.0), st.just(0.0) | st.floats(0.02, 40.0)
+LAWS: dict[str, set[str]] = {}  # the names of the contract, and the laws about each
+
+
+def law(*names):
+    """A law about these names of the contract, for every member."""
+
+    def registered(test):
+        for name in names:
+            LAWS.setdefault(name, set()).add(test.__name__)
+        return pytest.mark.parametrize("member", MEMBERS.values(), ids=MEMBERS)(test)
+
+    return registered
+
+
+def everything(reference, x, q, u):
+    """What a reference says of signals, each (batch, nodes)."""
+    seen = torch.where(x > 0.5, x, torch.nan)  # holes travel with the order of nodes
+    joint, scores = reference.components(x, q)
+    posterior = reference.condition(Observations(seen))
+    of_signals = [reference.log_prob(x, q), joint.logsumexp(-1), posterior.log_evidence]
+    of_nodes = [reference.draw(x, q, u), reference.score(x, q), reference.eps(x, q), sum(scores), posterior.mean]
+    return *of_nodes, *(value[:, None].expand_as(x) for value in of_signals)
+
+
+def flow(reference, x, q, u):
+    return reference.propagate(x, 0.3, q), reference.carry(x, 0.3, q, [x, u[:, None] * x])
+
+
+# -- the laws ----------------------------------------------------------------------------------------------------------
+
+
+@law("weights", "means", "parts", "mean", "covariance")
+@examples(10)
+@given(q=from_zero)
+def test_it_is_the_mixture_of_its_parts_with_noise_added(member, q):
+    reference, truth = member.reference, member.truth
+    noise = q**2 * np.eye(NODES)
+    close(reference.weights, truth.w)
+    close(reference.means, truth.m, size=1.0)
+    close(reference.mean, truth.w @ truth.m, size=1.0)
+    close(reference.covariance(q), truth.covariance() + noise)
+    for part, C in zip(reference.parts, truth.C, strict=True):
+        close(part.covariance(q), C + noise)
+
+
+@law("variances", "scalar")
+def test_variances_are_those_of_all_directions_and_their_mean_is_the_scalar_one(member):
+    v, counts = member.reference.variances()
+    spectra = np.linalg.eigvalsh(member.truth.C.numpy())
+    for function in (np.ones_like, np.log, np.sqrt, np.square):
+        each_close(counts @ function(v), member.truth.w.numpy() @ function(spectra).sum(1), 1e-10)
+    close(np.unique(v.round(9)), np.unique(spectra.round(9)), 1e-8)
+    scalar = member.reference.scalar()
+    close(scalar.mean, member.reference.mean, size=1.0)
+    close(scalar.covariance(), np.trace(member.truth.covariance()) / NODES * np.eye(NODES))
+
+
+@law("components", "log_prob", "scored")
+@examples(25)
+@given(q=from_zero)
+def test_densities_are_scipys(member, q):
+    reference, truth = member.reference, member.truth
+    terms = zip(truth.w.numpy(), truth.m.numpy(), truth.C.numpy() + q**2 * np.eye(NODES), strict=True)
+    joint = np.array([np.log(w) + multivariate_normal(m, C).logpdf(X.numpy()) for w, m, C in terms]).T
+    close(reference.components(X, q)[0], joint)
+    close(reference.log_prob(X, q), np.logaddexp.reduce(joint, axis=1))
+    assert torch.equal(reference.scored(X, q)[0], reference.log_prob(X, q))
+
+
+@law("components", "score", "scored", "eps")
+@examples(25)
+@given(q=from_zero)
+def test_the_score_is_the_gradient_of_the_log_density_and_the_noise_prediction_follows_from_it(member, q):
+    reference, truth = member.reference, member.truth
+    x = X.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(reference.log_prob(x, q).sum(), x)
+    close(reference.score(X, q), gradient, 1e-10)
+    close(reference.eps(X, q), -q * gradient, 1e-10)
+    close(reference.eps(X, q), truth.eps_hat(X, q), 1e-10)
+    assert torch.equal(reference.scored(X, q)[1], reference.score(X, q))
+    for score, m, C in zip(reference.components(X, q)[1], truth.m, truth.C, strict=True):
+        close(score, torch.linalg.solve(C + q**2 * torch.eye(NODES).double(), (m - X).T).T)
+
+
+@law("draw")
+@examples(25)
+@given(q=from_zero)
+def test_uniform_numbers_choose_the_component_and_noise_is_multiplied_by_the_root_of_its_covariance(member, q):
+    """The rows of ``draw(I)`` are the root ``R`` that noise is multiplied with: ``R^T R`` is the covariance."""
+    reference, truth = member.reference, member.truth
+    kicks = torch.cat([torch.zeros(1, NODES), torch.eye(NODES)]).double()
+    ends = truth.w.cumsum(0)
+    for m, C, middle in zip(truth.m, truth.C, ends - truth.w / 2, strict=True):
+        drawn = reference.draw(kicks, q, middle.expand(len(kicks)))
+        root = drawn[1:] - drawn[0]
+        close(drawn[0], m, size=1.0)
+        close(root, root.T, size=root)
+        close(root.T @ root, C + q**2 * np.eye(NODES))
+        close(reference.draw(X, q, middle.expand(BATCH)), m + X @ root)
+
+
+@law("carry", "propagate")
+@pytest.mark.parametrize(("q0", "q1", "count"), [(2.0, 0.05, 0), (0.3, 2.0, 1), (0.3, 2.0, 2), (2.0, 0.05, 3)])
+def test_carrying_solves_the_flow_with_a_polynomial_added(member, q0, q1, count):
+    """Against eighth-order Runge-Kutta; a mixture's own steps are of order four, which a test of its own says."""
+    reference, forcing = member.reference, FORCING[:count]
+
+    def velocity(q, flat):
+        eps = member.truth.eps_hat(torch.from_numpy(flat.reshape(X.shape)), float(q))
+        return (eps + sum(c * (q - q0) ** j for j, c in enumerate(forcing))).numpy().ravel()
+
+    end = solve_ivp(velocity, (q0, q1), X.numpy().ravel(), method="DOP853", rtol=1e-12, atol=1e-12)
+    carried = reference.carry(X, q1, q0, forcing, 300)
+    close(carried, end.y[:, -1].reshape(X.shape), 1e-10 if member.exact else 1e-8)
+    if not count:
+        assert torch.equal(carried, reference.propagate(X, q1, q0, 300))
+
+
+@law("carry", "propagate")
+@examples(6)
+@given(q0=st.floats(0.1, 3), q1=st.floats(0.1, 3), q2=st.floats(0.1, 3))
+def test_carrying_composes_and_runs_backwards(member, q0, q1, q2):
+    """A line about ``q0`` is the same line about ``q1``."""
+    reference, (a, b, _) = member.reference, FORCING
+    there = reference.carry(X, q1, q0, [a, b], 40)
+    whole = reference.carry(X, q2, q0, [a, b], 40)
+    rtol, size = 1e-12 if member.exact else 1e-4, 10 * X.abs().max()
+    close(reference.carry(there, q2, q1, [a + (q1 - q0) * b, b], 40), whole, rtol, size=size)
+    close(reference.carry(there, q0, q1, [a + (q1 - q0) * b, b], 40), X, rtol, size=size)
+    if member.exact:  # and a draw is carried to the draw from the same noise
+        close(reference.propagate(reference.draw(X, q0, U), q1, q0), reference.draw(X, q1, U))
+
+
+H = mixtures.normal(3, NODES, seed=2)
+HOLES = mixtures.normal(BATCH, NODES, seed=3) > 0
+HOLES[0], HOLES[1] = True, False
+READINGS = {
+    "entries": Observations(torch.where(HOLES, X, torch.nan)),
+    "noisy entries": Observations(torch.where(HOLES, X, torch.nan), noise=torch.linspace(0.1, 0.5, NODES).double()),
+    "sums": Observations(torch.where(HOLES[:, :3], X @ H.T, torch.nan), H, torch.tensor([0.0, 0.2, 0.7]).double()),
+}
+
+
+def conditioned(truth, readings, b):
+    """Weights, means, covariances of the components given one signal's observations, and the log-evidence."""
+    kept = ~torch.isnan(readings.y[b]).numpy()
+    A = (np.eye(NODES) if readings.H is None else readings.H.numpy())[kept]
+    R = np.diag((np.zeros(len(kept)) if readings.noise is None else readings.noise.numpy())[kept])
+    y, terms, means, covariances = readings.y[b].numpy()[kept], [], [], []
+    for w, m, C in zip(truth.w.numpy(), truth.m.numpy(), truth.C.numpy(), strict=True):
+        S = A @ C @ A.T + R
+        gain = C @ A.T @ np.linalg.inv(S)
+        terms.append(w * (multivariate_normal(A @ m, S).pdf(y) if len(y) else 1.0))
+        means.append(m + gain @ (y - A @ m))
+        covariances.append(C - gain @ A @ C)
+    return np.array(terms) / np.sum(terms), np.array(means), np.array(covariances), np.log(np.sum(terms))
+
+
+@law("condition")
+@pytest.mark.parametrize("readings", READINGS.values(), ids=READINGS)
+def test_conditioning_is_bayes_rule_signal_by_signal(member, readings):
+    posterior, size = member.reference.condition(readings), member.truth.covariance()
+    for b in range(BATCH):
+        weights, means, covariances, evidence = conditioned(member.truth, readings, b)
+        close(posterior.weights[b], weights, 1e-10)
+        close(posterior.means[b], means, size=np.append(means.ravel(), 1.0))
+        each_close(np.exp(posterior.log_evidence[b]), np.exp(evidence), 1e-10)
+        close(posterior.mean[b], weights @ means, 1e-10, size=np.append(means.ravel(), 1.0))
+        off = means - weights @ means
+        left = covariances + off[:, :, None] * off[:, None, :]
+        close(posterior.covariance()[b], np.einsum("k,kij->ij", weights, left), 1e-10, size=size)
+
+
+@law("tensors", "from_tensors", "gaussian")
+def test_it_comes_back_from_its_tensors_to_the_bit(member):
+    reference, kind = member.reference, type(member.reference)
+    again = kind.from_tensors({name: t.clone() for name, t in reference.tensors().items()}, member.basis)
+    assert type(again) is kind
+    assert again.gaussian == reference.gaussian
+    for q in (0.04, 1.0):
+        for one, other in zip(everything(reference, X, q, U), everything(again, X, q, U), strict=True):
+            assert torch.equal(one, other)
+        for one, other in zip(flow(reference, X, q, U), flow(again, X, q, U), strict=True):
+            assert torch.equal(one, other)
+    for name, t in reference.tensors().items():
+        with pytest.raises(KeyError):
+            kind.from_tensors({key: t for key, t in reference.tensors().items() if key != name}, member.basis)
+        with pytest.raises(ValueError, match="different sizes"):
+            kind.from_tensors(reference.tensors() | {name: torch.cat([t, t[..., :1]], -1)}, member.basis)
+
+
+@law("gaussian")
+def test_what_calls_itself_gaussian_is_diagonal_in_a_whole_basis_about_zero(member):
+    reference = member.reference
+    if not reference.gaussian:
+        return
+    assert isinstance(reference, Gaussian)
+    assert not reference.mean.any()
+    close(reference.nodes(reference.modes(X)), X)
+    close(reference.modes(reference.nodes(X)), X)
+    close(reference.modes(reference.eps(X, 0.7)), 0.7 * reference.modes(X) / (reference.v + 0.49))
+
+
+@law("to")
+def test_another_device_gets_all_of_it(member):
+    moved = member.reference.to("meta")
+    assert type(moved) is type(member.reference)
+    tensors = [*moved.tensors().values(), moved.weights, moved.means, moved.mean, moved.draw(X.to("meta"), 0.5, U.to("meta"))]
+    assert {t.device.type for t in (*tensors, *moved.components(X.to("meta"), 0.5)[1])} == {"meta"}
+    same = member.reference.to("cpu").tensors()
+    assert all(torch.equal(same[name], t) for name, t in member.reference.tensors().items())
+
+
+@law("components", "score", "eps", "draw", "condition", "propagate", "carry")
+def test_signals_and_levels_of_a_batch_do_not_influence_each_other(member):
+    reference = member.reference
+    q = torch.tensor([[0.05], [0.1], [0.5], [1.0], [2.0], [30.0]], dtype=torch.float64)
+    apart = [everything(reference, X[[k]], float(q[k]), U[[k]]) for k in range(BATCH)]
+    for together, rows in zip(everything(reference, X, q, U), zip(*apart, strict=True), strict=True):
+        close(together, torch.cat(rows))
+    apart = [flow(reference, X[[k]], 0.7, U[[k]]) for k in range(BATCH)]
+    for together, rows in zip(flow(reference, X, 0.7, U), zip(*apart, strict=True), strict=True):
+        close(together, torch.cat(rows))
+    log_prob, score = reference.scored(X.view(2, 3, NODES), 0.5)  # whatever comes before the last axis
+    close(log_prob.flatten(), reference.log_prob(X, 0.5))
+    close(score.flatten(0, 1), reference.score(X, 0.5))
+
+
+@law("components", "score", "eps", "draw", "condition", "propagate", "carry")
+@examples(10)
+@given(order=st.permutations(range(NODES)), q=levels)
+def test_listing_the_nodes_in_another_order_lists_the_results_in_that_order(member, order, q):
+    here, there = member.reference, member.permuted(order).reference
+    for what in (everything, flow):
+        for one, other in zip(what(here, X, q, U), what(there, X[:, order], q, U), strict=True):
+            close(one[:, order], other, 1e-10)
+
+
+@law("components", "score", "eps", "draw", "condition", "propagate", "carry")
+@examples(10)
+@given(seed=st.integers(0, 2**32 - 1), q=levels)
+def test_eigenvector_signs_do_not_matter(member, seed, q):
+    reference, tensors = member.reference, dict(member.reference.tensors())
+    signs = torch.from_numpy(np.random.default_rng(seed).choice([-1.0, 1.0], NODES))
+    if "B" in tensors:
+        tensors["B"] = tensors["B"] * signs[: tensors["B"].shape[-1]]
+    flipped = type(reference).from_tensors(tensors, member.basis * signs)
+    for what in (everything, flow):
+        for one, other in zip(what(reference, X, q, U), what(flipped, X, q, U), strict=True):
+            close(one, other, 1e-10)
+
+
+# -- nobody and nothing is left out ------------------------------------------------------------------------------------
+
+
+def concrete(kind):
+    """All subclasses that can be made."""
+    for below in kind.__subclasses__():
+        yield from concrete(below)
+        if not inspect.isabstract(below):
+            yield below
+
+
+def without_member(package):
+    """Concrete references anywhere in a package that no member is of."""
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    return unheld(kind for kind in concrete(Reference) if kind.__module__.startswith(f"{package.__name__}."))
+
+
+def unheld(kinds):
+    return {kind.__name__ for kind in kinds} - {type(member.reference).__name__ for member in MEMBERS.values()}
+
+
+def without_law(contract, laws):
+    """Public names of a contract that no law is about."""
+    return {name for name in (*vars(contract), "weights", "means", "parts") if not name.startswith("_")} - set(laws)
+
+
+def test_every_reference_is_a_member_and_every_name_of_the_contract_has_a_law():
+    assert without_member(grcd) == set()
+    assert without_law(Reference, LAWS) == set()
+    assert set(LAWS) - {"weights", "means", "parts"} <= set(vars(Reference))  # and no law is about what is gone
+
+
+def test_a_reference_that_is_no_member_and_a_name_without_a_law_are_noticed():
+    class Stranger(Gaussian):
+        def surprise(self):
+            return None
+
+    assert Stranger in set(concrete(Reference))
+    assert unheld([Stranger, Gaussian]) == {"Stranger"}
+    assert without_law(Stranger, LAWS) == {"surprise"}
+    assert without_law(Reference, {name: () for name in LAWS if name != "eps"}) == {"eps"}
+
+
+@pytest.mark.parametrize("name", sorted(Reference.__abstractmethods__))
+def test_a_reference_that_lacks_a_part_of_the_contract_cannot_be_made(name):
+    lacking = type("Lacking", (Reference,), {each: None for each in Reference.__abstractmethods__ if each != name})
+    with pytest.raises(TypeError, match=name):
+        lacking()
