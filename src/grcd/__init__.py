@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from .data import Dataset, load_dataset
     from .evaluation.ammd import evaluate
     from .graphs.graph import Graph
-    from .model import GRCD, load
+    from .model import GRCD, load, train
     from .training.config import Config
 
 # Looked up when first used: `grcd --help` must not wait for torch.
 _HOME = {
     "GRCD": "model",
     "load": "model",
+    "train": "model",
     "Graph": "graphs.graph",
     "Config": "training.config",
     "Dataset": "data",
@@ -32,7 +33,7 @@ _HOME = {
     "evaluate": "evaluation.ammd",
     "InputError": "core.errors",
 }
-__all__ = ["GRCD", "Config", "Dataset", "Graph", "InputError", "evaluate", "load", "load_dataset"]
+__all__ = ["GRCD", "Config", "Dataset", "Graph", "InputError", "evaluate", "load", "load_dataset", "train"]
 
 
 def __getattr__(name: str) -> Any:

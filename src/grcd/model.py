@@ -375,17 +375,14 @@ class GRCD:
                 folder.finish(trained.tensors(), trained.result)
 
 
-def train(
-    data: Dataset, out: str | Path, method: str = "grcd", force: bool = False, device: str = "auto", **settings: Any
-) -> GRCD:
-    """Train a model on a dataset in a run folder: interrupted anywhere, the same call goes on where it was.
+def train(model: GRCD, data: Dataset, run: str | Path, force: bool = False, about: dict | None = None) -> GRCD:
+    """Train a model in a run folder; interrupted anywhere, the same call goes on where it was. Returns the model.
 
-    ``data``       from ``grcd.load_dataset``; its training and validation signals are used
-    ``out``        the run folder; ``force`` begins anew where there is another run
-    ``settings``   fields of ``grcd.Config``, ``seed`` among them
+    ``data``    its training and validation signals are used, and what is known of them is noted in the folder
+    ``run``     the folder; ``force`` begins anew where there is another run
+    ``about``   further facts to be noted
     """
-    model = GRCD(data.graph, method, device=device, **settings)
-    return model._fit(data.train, data.val, out, force, data.name, data.facts)
+    return model._fit(data.train, data.val, run, force, data.name, data.facts | (about or {}))
 
 
 def load(path: str | Path, device: str = "auto") -> GRCD:

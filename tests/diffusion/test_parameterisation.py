@@ -21,7 +21,7 @@ EPSILON = score.Epsilon(PROCESS)
 PARAMETERISATIONS = {
     "epsilon": EPSILON,
     "residual, spectral": score.Residual(PROCESS, SPECTRAL),
-    "residual, scalar": score.Residual(PROCESS, reference.scalar(SPECTRAL)),
+    "residual, scalar": score.Residual(PROCESS, SPECTRAL.scalar()),
     "residual, full": score.Residual(PROCESS, FULL),
 }
 X0, EPS = normal(4, 5, seed=1), normal(4, 5, seed=2)
@@ -76,7 +76,7 @@ def test_the_oracle_itself_is_the_gradient_of_a_library_density():
 @every_level
 @every_parameterisation
 def test_the_best_network_gives_the_noise_prediction_of_the_mixture(p, q):
-    close(p.eps_hat(best_network(p))(X0, q), MIXTURE.eps_hat(X0, q), ROUNDING)
+    close(p.prediction(best_network(p))(X0, q), MIXTURE.eps_hat(X0, q), ROUNDING)
 
 
 @pytest.mark.parametrize("t", [0.02, 0.3, 1.0])
@@ -85,7 +85,7 @@ def test_the_best_network_gives_the_score_of_the_marginal_in_graph_coordinates(p
     q, x = 3.0 * t, (X0 @ a(t)).requires_grad_()
     # log density of A_t x~ at x, up to log det A_t, which has no gradient
     (gradient,) = torch.autograd.grad(MIXTURE.log_density(torch.linalg.solve(a(t), x.T).T, q).sum(), x)
-    eps = p.eps_hat(best_network(p))(X0, q)
+    eps = p.prediction(best_network(p))(X0, q)
     # 1/eta is 17 at the lowest level and multiplies rounding
     close(PROCESS.graph_score(eps, q), gradient, 1e-11)
 
@@ -93,7 +93,7 @@ def test_the_best_network_gives_the_score_of_the_marginal_in_graph_coordinates(p
 @pytest.mark.parametrize("t", [0.02, 0.3, 1.0])
 def test_the_noise_prediction_is_the_papers_split_of_the_score_mode_by_mode(t):
     network, q = (lambda x, t: torch.sin(x) + t), 3.0 * t
-    eps = PARAMETERISATIONS["residual, spectral"].eps_hat(network)(X0, q)
+    eps = PARAMETERISATIONS["residual, spectral"].prediction(network)(X0, q)
     s = PROCESS.graph_score(eps, q).numpy() @ PAPER.U
     x = X0.numpy() @ a(t).numpy() @ PAPER.U  # graph coordinates, graph-Fourier coefficients
     f = (np.sin(X0.numpy() @ a(t).numpy()) + t) @ PAPER.U
@@ -186,7 +186,7 @@ def test_every_parameterisation_has_the_same_irreducible_error_signal_by_signal(
 
 def test_a_network_in_single_precision_leaves_the_known_part_in_double():
     p = PARAMETERISATIONS["residual, spectral"]
-    eps = p.eps_hat(lambda x, t: torch.zeros_like(x, dtype=torch.float32))(X0, 0.5)
+    eps = p.prediction(lambda x, t: torch.zeros_like(x, dtype=torch.float32))(X0, 0.5)
     assert eps.dtype == torch.float64
     close(eps, 0.5 * torch.linalg.solve(SPECTRAL.covariance(0.5), X0.T).T, ROUNDING)
 
@@ -273,7 +273,7 @@ def test_gads_score_is_the_true_one_where_its_network_knows_the_posterior_mean()
         return (x @ heat.U * (v * a / marginal)) @ heat.U.T
 
     expected = -(X0 @ heat.U / marginal) @ heat.U.T
-    close(p.graph_score(posterior_mean)(X0, t), expected, 1e-10)
+    close(p.prediction(posterior_mean)(X0, t), expected, 1e-10)
     losses = p.losses(posterior_mean, X0, EPS, torch.full((4, 1), t, dtype=torch.float64))
     baseline = p.baseline(SPECTRAL, X0, EPS, torch.full((4, 1), t, dtype=torch.float64)).mean(-1)
     x = heat.nodes(heat.modes(X0) * a + heat.modes(EPS) * noise.sqrt())

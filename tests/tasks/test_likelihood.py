@@ -1,6 +1,5 @@
 """Likelihoods against closed forms: of the reference, of a flow whose density is known, and of single readings."""
 
-import copy
 import json
 import sys
 
@@ -13,20 +12,20 @@ from conftest import speaking
 from scipy.integrate import solve_ivp
 from scipy.stats import multivariate_normal
 from scipy.stats import t as student
+from trained import with_parts
 
 import grcd
 from grcd import cli
 from grcd.core.errors import InputWarning
-from grcd.diffusion.process import make
+from grcd.diffusion.process import ConjugateProcess
 from grcd.references.gaussian import full, low_rank, spectral
 from grcd.references.mixture import Mixture
 from grcd.tasks import likelihood
-from grcd.training.config import Config
 
 NODES = 5
 GRAPH = mixtures.random_graph(NODES)
 DENSE = mixtures.random_mixture(NODES)
-PROCESS = make("conjugate", GRAPH.spectrum, Config(), (0.02, 32.64))
+PROCESS = ConjugateProcess.on(GRAPH.spectrum)
 PARTS = (spectral(DENSE.C[0].numpy(), GRAPH.spectrum), full(DENSE.C[1].numpy()), low_rank(DENSE.C[2].numpy(), 2))
 THREE = Mixture(DENSE.w, DENSE.m, PARTS)
 X = mixtures.normal(6, NODES, seed=1)
@@ -245,8 +244,7 @@ def test_with_many_nodes_four_probes_stand_for_the_divergence_and_the_error_tell
 
 
 def test_a_network_that_adds_nothing_leaves_the_references_likelihood_and_says_so(model, tiny):
-    silent = copy.copy(model)
-    silent.network = model.fresh_network()
+    silent = with_parts(model, network=model.fresh_network())
     with pytest.warns(InputWarning, match="adds nothing to its reference"):
         found, error = silent.log_prob(tiny.test)
     assert np.array_equal(found, model.log_prob(tiny.test, "reference")[0])
@@ -256,8 +254,8 @@ def test_a_network_that_adds_nothing_leaves_the_references_likelihood_and_says_s
 def test_a_network_that_predicts_all_of_the_noise_is_compared_with_what_its_reference_would(tiny, quick):
     model = grcd.GRCD(tiny.graph, "grcd-epsilon-heun", 3, "cpu", **quick).fit(tiny.train, tiny.val)
     x = torch.from_numpy(model.normalizer.apply(tiny.test))
-    found = likelihood.residual(model)(x, 0.5) + model.reference.eps(x, 0.5)
-    torch.testing.assert_close(found, model.noise_prediction()(x, 0.5))
+    found = likelihood.residual(model.diffusion)(x, 0.5) + model.reference.eps(x, 0.5)
+    torch.testing.assert_close(found, model.diffusion.prediction()(x, 0.5))
 
 
 def test_a_reading_that_its_neighbours_do_not_expect_stands_out(model, tiny):

@@ -32,7 +32,7 @@ from ..data import Dataset, load_dataset
 from ..evaluation import ammd, controls, distances, farther_test, fillers, filling, floor, permutation_test
 from ..evaluation.controls import draw
 from ..evaluation.filling import hidden
-from ..model import GRCD
+from ..model import GRCD, train
 from ..tasks.sample import network_alone
 from ..training.config import Config
 from ..training.methods import METHODS, sharing
@@ -176,7 +176,7 @@ def _trained(cell: Cell, data: Dataset, runs: Path, device: str, settings: dict)
     first = sharing(METHODS[cell.method])[0]  # whichever cell comes first, the folder is the same
     model = GRCD(data.graph, first, cell.seed, device, **_chosen(cell, settings))
     name = "-".join(str(part) for part in _network(cell) if part is not None)
-    return model.fit(data.train, data.val, run=runs / name, name=data.name, about=data.facts)
+    return train(model, data, runs / name)
 
 
 def _scored(cell: Cell, model: Fitted, data: Dataset) -> dict:

@@ -66,6 +66,7 @@ def train(
     """Train a model. Interrupt it anywhere: the same command goes on where it was."""
     from ..data import load_dataset
     from ..model import GRCD
+    from ..model import train as fit
     from ..runs.folder import METRICS, is_finished
 
     chosen: dict[str, Any] = parsing.settings(settings or [])
@@ -77,8 +78,7 @@ def train(
     run = out or Path("runs") / f"{dataset.name}-{method}-s{seed}"
     before = is_finished(run) and not force
     model = GRCD(dataset.graph, method, seed, device, **chosen)
-    about = dataset.facts | {"asked": asked(data, options), "command": parsing.command()}
-    model.fit(dataset.train, dataset.val, run=run, force=force, name=dataset.name, about=about)
+    fit(model, dataset, run, force, {"asked": asked(data, options), "command": parsing.command()})
     result = model.result
     print(f"{run}: {'has finished already' if before else 'finished'}")
     print(f"  {result['updates']} updates in {result['seconds']:.0f} s; {result['stopped']}")

@@ -14,7 +14,7 @@ from ..data import Dataset, load_dataset
 from ..data.formats.writing import write_signals
 from ..evaluation import Scores, ammd, controls, floor
 from ..evaluation.controls import draw
-from ..model import GRCD
+from ..model import GRCD, train
 from ..report import pictures
 
 DATASET = "sbm-c16"
@@ -38,7 +38,7 @@ def demo(out: str | Path = "demo", seed: int = 0) -> dict[str, Scores]:
     for method in BUDGETS:
         print(f"Training {method} ...")
         model = models[method] = GRCD(data.graph, method, seed, "cpu", **SETTINGS[method])
-        model.fit(data.train, data.val, run=out / ("run" if method == OURS else method), force=True, name=DATASET)
+        train(model, data, out / ("run" if method == OURS else method), force=True)
         samples |= {(method, nfe): model.sample(len(data.test), nfe=nfe, seed=seed) for nfe in BUDGETS[method]}
     best = samples[OURS, 4]
     write_signals(out / "samples.npz", best, data.graph.node_ids)
