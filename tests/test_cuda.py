@@ -14,13 +14,14 @@ import torch.nn.functional as F
 import grcd
 from grcd.core import device as devices
 from grcd.diffusion import solvers
+from grcd.diffusion.process import HeatProcess
 from grcd.networks.kernels import silu_norm
 from grcd.references import gaussian as reference
 from grcd.references.mixture import Mixture
 from grcd.tasks import sample as sampling
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-SOLVERS = [name for name, row in solvers.SOLVERS.items() if row.process != "heat"]
+SOLVERS = [name for name, row in solvers.SOLVERS.items() if row.process is not HeatProcess]
 MIXED = [name for name in SOLVERS if not solvers.SOLVERS[name].gaussian and name != "heun-edm"]  # for a mixture
 SETTINGS = {"seed": 3, "width": 16, "validate_every": 20, "max_updates": 60, "batch": 32, "lr": 3e-3}
 
@@ -192,7 +193,7 @@ def test_a_captured_sampler_is_forgotten_with_its_network():
 
 def test_the_network_alone_runs_beside_a_captured_sampler(model):
     x = model.sample(20)
-    alone = sampling.network_alone(model, 20, evaluations=3)
+    alone = sampling.network_alone(model.diffusion, 20, evaluations=3)
     for _ in range(2):
         assert np.array_equal(x, model.sample(20))
         alone()

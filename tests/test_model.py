@@ -14,10 +14,12 @@ import torch
 from conftest import Zeros
 from folders import edit, edit_tensors, unsealed
 from laws import close
+from trained import sampled_as, with_parts
 
 import grcd
 from grcd.core.streams import Stream
 from grcd.data.normalizer import Normalizer
+from grcd.diffusion.process import HeatProcess
 from grcd.diffusion.solvers import SOLVERS
 from grcd.references import mixture_fit
 from grcd.references.covariance import ledoit_wolf
@@ -55,9 +57,7 @@ def copied(saved, tmp_path):
 
 def without_network(fitted, method):
     """The model with a network that predicts nothing, as that method samples it."""
-    bare = copy.copy(fitted)
-    bare.network, bare.method = Zeros(), METHODS[method]
-    return bare
+    return with_parts(sampled_as(fitted, method), network=Zeros())
 
 
 @pytest.fixture
@@ -99,10 +99,9 @@ def test_the_clock_starts_from_the_scalar_reference_and_the_next_rung_from_the_f
     assert found == pytest.approx(filtered(fitted, np.concatenate(noise), np.sqrt(v + 2.0**2)), rel=1e-10)
 
 
-@pytest.mark.parametrize("solver", [name for name, row in SOLVERS.items() if row.process != "heat"])
+@pytest.mark.parametrize("solver", [name for name, row in SOLVERS.items() if row.process is not HeatProcess])
 def test_every_solver_and_budget_gives_finite_signals_with_that_many_evaluations(fitted, solver):
-    counted = copy.copy(fitted)
-    counted.network, calls = copy.deepcopy(fitted.network), []
+    counted, calls = with_parts(fitted, network=copy.deepcopy(fitted.network)), []
     counted.network.register_forward_hook(lambda *_: calls.append(1))
     results = []
     for nfe in range(1, 7):
@@ -162,14 +161,14 @@ def test_a_stochastic_solver_serves_conjugate_and_isotropic_noise_at_every_budge
 
 def test_what_is_asked_for_twice_in_a_row_is_noticed(fitted, monkeypatch):
     """Only then is a sampler worth capturing on a GPU; the seed is no part of it."""
-    model, seen, make = copy.copy(fitted), [], sampling.sampler
+    model, seen, make = copy.copy(fitted), [], sampling._sampler
     memory = model._memory = sampling.Memory()
 
     def noted(model, noise, precision, choices, place, memory):
         seen.append(memory is not None)
         return make(model, noise, precision, choices, place, memory)
 
-    monkeypatch.setattr(sampling, "sampler", noted)
+    monkeypatch.setattr(sampling, "_sampler", noted)
     plain = {"n": 6, "nfe": 3}
     others = [{"n": 7}, {"nfe": 4}, {"solver": "heun"}, {"rho": 2.0}, {"grid": "log-snr"}, {"precision": "bfloat16"}]
     others += [{"start": 0.5}, {"grid": "entropy"}]
@@ -204,14 +203,12 @@ def test_another_network_is_never_asked_for_again(tiny, brief, monkeypatch):
     assert seen[4:] == [False, True]
 
 
-def test_the_network_alone_is_what_sampling_asks_of_it(fitted, monkeypatch):
-    counted, calls = copy.copy(fitted), []
-    counted.network = copy.deepcopy(fitted.network)
+def test_the_network_alone_is_what_sampling_asks_of_it(fitted):
+    counted, calls = with_parts(fitted, network=copy.deepcopy(fitted.network), batch=4), []
     counted.network.register_forward_hook(
         lambda network, args, out: calls.append((tuple(args[0].shape), torch.is_inference_mode_enabled()))
     )
-    monkeypatch.setattr(grcd.GRCD, "batch", lambda self: 4)
-    alone = sampling.network_alone(counted, 10, evaluations=3)
+    alone = sampling.network_alone(counted.diffusion, 10, evaluations=3)
     alone()
     once = [((rows, 6), True) for rows in (4, 4, 2) for _ in range(3)]
     assert calls == once
@@ -221,7 +218,7 @@ def test_the_network_alone_is_what_sampling_asks_of_it(fitted, monkeypatch):
     counted.sample(10, nfe=3)
     assert calls == once
     calls.clear()
-    sampling.network_alone(counted, 4, evaluations=1)()
+    sampling.network_alone(counted.diffusion, 4, evaluations=1)()
     assert calls == [((4, 6), True)]
 
 
@@ -237,7 +234,8 @@ def test_samples_follow_the_order_of_nodes(fitted, quick, monkeypatch):
     manifest = copy.deepcopy(fitted.facts) | {"result": {}}
     manifest["normalizer"] = {key: [value[i] for i in order] for key, value in manifest["normalizer"].items()}
     moved = grcd.GRCD(fitted.graph.permuted(order), "grcd-exponential", device="cpu", seed=3, **quick)
-    moved._restored(Path(), manifest, saving.tensors(fitted))
+    tensors = fitted.trained.tensors()
+    moved._trained = saving.restored(moved.space, moved.config, moved.device, manifest, tensors)
     expected = fitted.sample(9, seed=5)[:, order]
 
     draw = Gaussian.draw

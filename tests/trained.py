@@ -4,6 +4,7 @@ import copy
 from dataclasses import replace
 
 from grcd.tasks.sample import Memory
+from grcd.training import fit
 
 
 def with_parts(model, **parts):
@@ -12,3 +13,8 @@ def with_parts(model, **parts):
     other._trained = replace(model.trained, diffusion=replace(model.diffusion, **parts))
     other._memory = Memory()
     return other
+
+
+def sampled_as(model, method):
+    """The same model, sampled as another method would, whether or not it was trained for that."""
+    return with_parts(model, **vars(fit.sampled_as(model.diffusion, method)))

@@ -30,6 +30,7 @@ from grcd.data.formats.writing import write_dataset
 from grcd.diffusion.solvers import SOLVERS
 from grcd.evaluation import evaluate, floor
 from grcd.evaluation.controls import draw
+from grcd.training import loop
 from grcd.training.methods import METHODS, Method
 
 SETTINGS = {"width": 8, "batch": 16, "max_updates": 20, "validate_every": 10}
@@ -78,13 +79,13 @@ def bench(tmp_path, on_tiny):
 @pytest.fixture
 def trainings(monkeypatch):
     """The methods that were trained, in order. A run folder that has finished is not trained again."""
-    begun, train = [], grcd.model.train
+    begun, train = [], loop.train
 
     def counted(score, reference, network, x_train, x_val, config, **hooks):
         begun.append(config.method)
         return train(score, reference, network, x_train, x_val, config, **hooks)
 
-    monkeypatch.setattr(grcd.model, "train", counted)
+    monkeypatch.setattr(loop, "train", counted)
     return begun
 
 
@@ -102,9 +103,9 @@ def sampling(monkeypatch, instead):
 
 
 def test_what_is_there_is_not_computed_again(bench, trainings, monkeypatch):
-    quick, fits, fit = suites.cells("quick", ["tiny"]), [], grcd.GRCD.fit
+    quick, fits, fit = suites.cells("quick", ["tiny"]), [], grcd.GRCD._fit
     with monkeypatch.context() as patch:
-        patch.setattr(grcd.GRCD, "fit", lambda self, *args, **more: fits.append(1) or fit(self, *args, **more))
+        patch.setattr(grcd.GRCD, "_fit", lambda self, *args, **more: fits.append(1) or fit(self, *args, **more))
         assert bench.run(quick) == (8 + 5 * 5 + 1, 0)
     assert (len(fits), trainings) == (2, ["grcd", "edm"])
     before, kept = bench.scores(quick), bench.times()

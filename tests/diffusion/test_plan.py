@@ -1,6 +1,5 @@
 """Plans: chosen one thing after the other on validation signals, kept with the model, and followed by ``sample``."""
 
-import copy
 import json
 import math
 from dataclasses import asdict, replace
@@ -15,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import close, examples
 from scipy.spatial.distance import cdist
+from trained import with_parts
 
 import grcd
 from grcd.core.rows import evenly
@@ -161,16 +161,14 @@ def generated(model, choice, nfe, n=1000):
     assert levels[0] == choice.start * 2.0  # kappa 2
     with torch.no_grad():
         x = model.reference.draw(xi, levels[0], u)  # which component is chosen is the same for all purposes
-        eps = model.parameterised(model.reference).eps_hat(model.network)
+        eps = model.diffusion.prediction()
         x = solvers.solve(choice.solver, eps, x, nfe, model.process, model.reference, tuple(levels))
         return model.process.to_graph(x, levels[-1])
 
 
 def bare(model, chosen=None):
     """The same model with another plan, by default with none."""
-    other = copy.copy(model)
-    other.plan = chosen or {}
-    return other
+    return with_parts(model, plan=chosen or {})
 
 
 def test_the_plan_is_what_brings_signals_nearest_to_validation_signals(trained, sides):

@@ -137,7 +137,9 @@ def several(*kinds: str) -> Callable[[Problem], Member]:
 PROBLEM = Problem(GRAPHS["random"], mixtures.random_mixture(NODES))
 MEMBERS: dict[str, Member] = {
     **{kind: one(kind)(PROBLEM) for kind in KINDS},
-    **{f"spectral, {name}": one("spectral")(replace(PROBLEM, graph=GRAPHS[name])) for name in ("ring", "isolated node")},
+    **{
+        f"spectral, {name}": one("spectral")(replace(PROBLEM, graph=GRAPHS[name])) for name in ("ring", "isolated node")
+    },
     **{f"gmrf, {name}": one("gmrf")(replace(PROBLEM, graph=GRAPHS[name])) for name in ("ring", "isolated node")},
     "mixture": several("spectral", "full", "diagonal")(PROBLEM),
     "mixture of low rank": several("low rank", "low rank", "low rank")(PROBLEM),

@@ -232,7 +232,13 @@ def test_what_calls_itself_gaussian_is_diagonal_in_a_whole_basis_about_zero(memb
 def test_another_device_gets_all_of_it(member):
     moved = member.reference.to("meta")
     assert type(moved) is type(member.reference)
-    tensors = [*moved.tensors().values(), moved.weights, moved.means, moved.mean, moved.draw(X.to("meta"), 0.5, U.to("meta"))]
+    tensors = [
+        *moved.tensors().values(),
+        moved.weights,
+        moved.means,
+        moved.mean,
+        moved.draw(X.to("meta"), 0.5, U.to("meta")),
+    ]
     assert {t.device.type for t in (*tensors, *moved.components(X.to("meta"), 0.5)[1])} == {"meta"}
     same = member.reference.to("cpu").tensors()
     assert all(torch.equal(same[name], t) for name, t in member.reference.tensors().items())

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import warnings
-from copy import copy
 from dataclasses import replace
 from html.parser import HTMLParser
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ import scipy.sparse as sp
 from commands import QUICK
 from conftest import EDGES, speaking
 from matplotlib.image import imread
+from trained import with_parts
 
 import grcd
 from grcd import cli, report
@@ -169,8 +169,8 @@ def test_the_verdict_follows_floor_and_controls(material, ammd, floor, control, 
 
 
 def test_the_verdict_says_if_the_network_adds_nothing(material):
-    model, controls = copy(material.model), {"control-full": replace(material.scores, ammd=0.001)}
-    model.network = model.fresh_network()
+    model, controls = material.model, {"control-full": replace(material.scores, ammd=0.001)}
+    model = with_parts(model, network=model.fresh_network())
     scores = replace(material.scores, ammd=0.06, floor=replace(material.scores, ammd=0.02), controls=controls)
     assert "nothing to add" in report.verdict(replace(material, model=model, scores=scores))[1]
 

@@ -23,7 +23,6 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 import grcd
-from grcd import model
 from grcd.core import files
 from grcd.core.errors import InputWarning
 from grcd.metrics import distances as metrics
@@ -266,7 +265,7 @@ def test_a_checkpoint_of_another_run_is_not_gone_on_with(fit, half, whole, tmp_p
 
 
 def test_a_finished_run_is_read_and_not_trained_again(fit, whole, without_folder, monkeypatch):
-    monkeypatch.setattr(model, "train", None)
+    monkeypatch.setattr(training, "train", None)
     before = {path: path.read_bytes() for path in whole.iterdir()}
     again = fit(whole)
     assert (again.sample(5, seed=2) == without_folder.sample(5, seed=2)).all()

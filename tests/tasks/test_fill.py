@@ -16,6 +16,7 @@ import scipy.sparse
 import torch
 from conftest import Zeros, speaking
 from laws import close
+from trained import with_parts
 
 import grcd
 from grcd import cli
@@ -84,7 +85,7 @@ def moments(draws):
 def test_without_a_residual_draws_have_the_moments_of_the_exact_posterior(tiny, quick, holes, kind, method):
     """One signal, many draws, to five standard errors; sampling ends at level 0.04, whose noise is still in it."""
     model = grcd.GRCD(tiny.graph, method, 3, "cpu", **quick).fit(tiny.train, tiny.val)
-    model.network, model.plan, n = Zeros(), {}, 4000
+    model, n = with_parts(model, network=Zeros(), plan={}), 4000
     x = holes[[5]]
     z = torch.from_numpy(model.normalizer.apply(x))
     exact, gaps = model.reference.condition(Observations(z)), np.isnan(x[0])
@@ -155,7 +156,7 @@ def test_few_evaluations_are_said_to_be_few(model, holes):
 def test_a_network_that_adds_nothing_leaves_the_exact_posterior_and_that_is_said(tiny, quick, holes):
     """To the bit: nothing is sampled that could be known."""
     model = grcd.GRCD(tiny.graph, seed=3, device="cpu", **quick).fit(tiny.train, tiny.val)
-    model.network = model.fresh_network()
+    model = with_parts(model, network=model.fresh_network())
     with pytest.warns(InputWarning, match="adds nothing to its reference"):
         found = model.impute(holes[1:], n=3)
     assert np.array_equal(found, model.impute(holes[1:], n=3, posterior="reference"))
@@ -253,7 +254,7 @@ def test_sums_and_averages_that_were_read_exactly_hold_of_every_draw(model, tiny
 def test_noisy_sums_move_a_gaussian_as_its_closed_form_says(tiny, quick, kind):
     """And so they do a model without a residual, to the error of its steps."""
     model = grcd.GRCD(tiny.graph, "grcd-full", 3, "cpu", **quick).fit(tiny.train, tiny.val)
-    model.network, model.plan = Zeros(), {}
+    model = with_parts(model, network=Zeros(), plan={})
     r, y = np.array([0.5, 2.0]), np.array([[30.0, 9.0]])
     std, C = model.normalizer.std, model.reference.covariance().numpy()
     C = std[:, None] * C * std  # in the signals' units

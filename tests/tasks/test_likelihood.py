@@ -225,7 +225,7 @@ def test_a_model_scores_its_signals_in_any_batch_and_order(model, tiny, monkeypa
     whole, error = model.log_prob(tiny.test, steps=8)
     exact, none = model.log_prob(tiny.test, "reference")
     assert (np.abs(whole - exact) > error).all()
-    monkeypatch.setattr(type(model), "batch", lambda self: 7)
+    model = with_parts(model, batch=7)
     assert model.log_prob(tiny.test, steps=8)[0] == pytest.approx(whole, rel=1e-4)
     z = torch.from_numpy(model.normalizer.apply(tiny.test))
     assert exact == pytest.approx(model.reference.log_prob(z).numpy(), rel=1e-12)

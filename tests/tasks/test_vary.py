@@ -7,6 +7,7 @@ import pandas
 import pytest
 from conftest import Zeros
 from laws import close
+from trained import with_parts
 
 import grcd
 from grcd import cli
@@ -25,8 +26,7 @@ def model(tiny, quick):
 def bare(tiny, quick):
     """One Gaussian as reference, and a network that adds nothing to it. Read-only."""
     model = grcd.GRCD(tiny.graph, "grcd-full", 3, "cpu", **quick).fit(tiny.train, tiny.val)
-    model.network, model.plan = Zeros(), {}
-    return model
+    return with_parts(model, network=Zeros(), plan={})
 
 
 def test_strength_zero_returns_the_signals(model, tiny):
@@ -99,7 +99,7 @@ def test_a_variation_depends_on_its_signal_and_the_seed_alone(model, tiny, monke
     assert np.array_equal(model.augment(tiny.test, 0.3, n=3, seed=1), whole)
     assert model.augment(tiny.test, 0.3, n=2, seed=1) == pytest.approx(whole[:2], rel=1e-4)
     assert model.augment(tiny.test[:5], 0.3, n=3, seed=1) == pytest.approx(whole[:, :5], rel=1e-4)
-    monkeypatch.setattr(type(model), "batch", lambda self: 4)
+    model = with_parts(model, batch=4)
     assert model.augment(tiny.test, 0.3, n=3, seed=1) == pytest.approx(whole, rel=1e-4)
     assert not np.isin(model.augment(tiny.test, 0.3, n=3, seed=2), whole).any()
 

@@ -75,7 +75,7 @@ def test_the_training_loss_is_the_mean_square_over_observed_entries(patchy):
     q = 2.0 * (0.02 + 0.98 * u)
     x = x0 + q * noise
     with torch.no_grad():
-        error = setting.score.eps_hat(network)(x, q) - noise
+        error = setting.score.prediction(network)(x, q) - noise
     total = sum(float(error[k, i]) ** 2 for k in range(32) for i in range(6) if setting.x_train[index[k], i].isfinite())
     update(index, noise, u)
     # Divided by the share of the whole training set, not of the batch: batches with many gaps count less.
@@ -226,7 +226,7 @@ def test_signals_are_copied_once_and_in_their_own_precision(patchy, trained, mon
         seen.update(train=x_train, val=x_val)
         return train(score, reference, network, x_train, x_val, *rest, **hooks)
 
-    monkeypatch.setattr("grcd.model.train", spy)
+    monkeypatch.setattr("grcd.training.loop.train", spy)
     train32, kept = patchy.train.astype(np.float32), patchy.train.astype(np.float32)
     model = grcd.GRCD(patchy.graph, "grcd-exponential", device="cpu", width=4, max_updates=1)
     model.fit(train32, np.tile(patchy.val, (400, 1)))

@@ -26,7 +26,7 @@ from ..diffusion import parameterisation, plan
 from ..diffusion.diffusion import Diffusion
 from ..diffusion.process import PROCESSES, Process
 from ..graphs.space import SignalSpace
-from ..metrics.distances import energy
+from ..metrics import distances
 from ..references import REFERENCES, Reference, TrainingSignals
 from ..tasks.sample import sample
 from . import loop, methods
@@ -129,14 +129,14 @@ def _planned(diffusion: Diffusion, signals: TrainingSignals, seed: int) -> plan.
     if len(signals.val) < plan.LEAST:
         return {nfe: plan.Choice() for nfe in plan.BUDGETS}
     z = signals.val[evenly(len(signals.val), plan.SIGNALS)]
-    real, distances = signals.spectral.whole(z, Stream(seed, "plan gaps", z.device)), list[float]()
+    real, energies = signals.spectral.whole(z, Stream(seed, "plan gaps", z.device)), list[float]()
     with bar("choosing a sampler", plan.count()) as advance:
 
         def distance(choice: plan.Choice, nfe: int) -> float:
             choices = choice.solver, nfe, tuple(diffusion.levels(nfe, choice))
             x = sample(diffusion, plan.SIGNALS, "plan", seed, choices)
-            distances.append(energy(x, real, diffusion.device))
-            advance(len(distances), f"{choice.solver}, NFE {nfe}")
-            return distances[-1]
+            energies.append(distances.energy(x, real, diffusion.device))
+            advance(len(energies), f"{choice.solver}, NFE {nfe}")
+            return energies[-1]
 
         return plan.choose(distance)
