@@ -135,10 +135,10 @@ def several(*kinds: str) -> Callable[[Problem], Member]:
 
 
 PROBLEM = Problem(GRAPHS["random"], mixtures.random_mixture(NODES))
+OTHERS = {name: replace(PROBLEM, graph=GRAPHS[name]) for name in ("ring", "isolated node")}
 MEMBERS: dict[str, Member] = {
     **{kind: one(kind)(PROBLEM) for kind in KINDS},
-    **{f"spectral, {name}": one("spectral")(replace(PROBLEM, graph=GRAPHS[name])) for name in ("ring", "isolated node")},
-    **{f"gmrf, {name}": one("gmrf")(replace(PROBLEM, graph=GRAPHS[name])) for name in ("ring", "isolated node")},
+    **{f"{kind}, {name}": one(kind)(problem) for name, problem in OTHERS.items() for kind in ("spectral", "gmrf")},
     "mixture": several("spectral", "full", "diagonal")(PROBLEM),
     "mixture of low rank": several("low rank", "low rank", "low rank")(PROBLEM),
     "mixture of one": several("full")(PROBLEM),
