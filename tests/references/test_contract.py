@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import close, each_close, examples
-from members import MEMBERS, NODES
+from members import BATCH, MEMBERS, NODES, READINGS, X, conditioned
 from scipy.stats import multivariate_normal
 
 import grcd
@@ -19,8 +19,6 @@ from grcd.references.gaussian import Gaussian
 from grcd.references.observations import Observations
 from grcd.references.reference import Reference
 
-BATCH = 6
-X = 2 * mixtures.normal(BATCH, NODES, seed=1)
 U = torch.linspace(0.05, 0.95, BATCH).double()
 FORCING = list(mixtures.normal(3, BATCH, NODES, seed=4))
 levels, from_zero = st.floats(0.02, 40.0), st.just(0.0) | st.floats(0.02, 40.0)
@@ -149,31 +147,6 @@ def test_carrying_composes_and_runs_backwards(member, q0, q1, q2):
     close(reference.carry(there, q0, q1, [a + (q1 - q0) * b, b], 40), X, rtol, size=size)
     if member.exact:  # and a draw is carried to the draw from the same noise
         close(reference.propagate(reference.draw(X, q0, U), q1, q0), reference.draw(X, q1, U))
-
-
-H = mixtures.normal(3, NODES, seed=2)
-HOLES = mixtures.normal(BATCH, NODES, seed=3) > 0
-HOLES[0], HOLES[1] = True, False
-READINGS = {
-    "entries": Observations(torch.where(HOLES, X, torch.nan)),
-    "noisy entries": Observations(torch.where(HOLES, X, torch.nan), noise=torch.linspace(0.1, 0.5, NODES).double()),
-    "sums": Observations(torch.where(HOLES[:, :3], X @ H.T, torch.nan), H, torch.tensor([0.0, 0.2, 0.7]).double()),
-}
-
-
-def conditioned(truth, readings, b):
-    """Weights, means, covariances of the components given one signal's observations, and the log-evidence."""
-    kept = ~torch.isnan(readings.y[b]).numpy()
-    A = (np.eye(NODES) if readings.H is None else readings.H.numpy())[kept]
-    R = np.diag((np.zeros(len(kept)) if readings.noise is None else readings.noise.numpy())[kept])
-    y, terms, means, covariances = readings.y[b].numpy()[kept], [], [], []
-    for w, m, C in zip(truth.w.numpy(), truth.m.numpy(), truth.C.numpy(), strict=True):
-        S = A @ C @ A.T + R
-        gain = C @ A.T @ np.linalg.inv(S)
-        terms.append(w * (multivariate_normal(A @ m, S).pdf(y) if len(y) else 1.0))
-        means.append(m + gain @ (y - A @ m))
-        covariances.append(C - gain @ A @ C)
-    return np.array(terms) / np.sum(terms), np.array(means), np.array(covariances), np.log(np.sum(terms))
 
 
 @law("condition")
