@@ -80,7 +80,7 @@ def test_variances_are_those_of_all_directions_and_their_mean_is_the_scalar_one(
 
 
 @law("components", "log_prob", "scored")
-@examples(25)
+@examples(15)
 @given(q=from_zero)
 def test_densities_are_scipys(member, q):
     reference, truth = member.reference, member.truth
@@ -92,7 +92,7 @@ def test_densities_are_scipys(member, q):
 
 
 @law("components", "score", "scored", "eps")
-@examples(25)
+@examples(15)
 @given(q=from_zero)
 def test_the_score_is_the_gradient_of_the_log_density_and_the_noise_prediction_follows_from_it(member, q):
     reference, truth = member.reference, member.truth
@@ -107,7 +107,7 @@ def test_the_score_is_the_gradient_of_the_log_density_and_the_noise_prediction_f
 
 
 @law("draw")
-@examples(25)
+@examples(15)
 @given(q=from_zero)
 def test_uniform_numbers_choose_the_component_and_noise_is_multiplied_by_the_root_of_its_covariance(member, q):
     """The rows of ``draw(I)`` are the root ``R`` that noise is multiplied with: ``R^T R`` is the covariance."""
@@ -124,18 +124,18 @@ def test_uniform_numbers_choose_the_component_and_noise_is_multiplied_by_the_roo
 
 
 @law("carry", "propagate")
-@pytest.mark.parametrize(("q0", "q1", "count"), [(2.0, 0.05, 0), (0.3, 2.0, 1), (0.3, 2.0, 2), (2.0, 0.05, 3)])
+@pytest.mark.parametrize(("q0", "q1", "count"), [(2.0, 0.05, 0), (0.3, 2.0, 2), (2.0, 0.05, 3)])
 def test_carrying_solves_the_flow_with_a_polynomial_added(member, q0, q1, count):
     """Against eighth-order Runge-Kutta; a mixture's own steps are of order four, which a test of its own says."""
     reference, forcing = member.reference, FORCING[:count]
-    carried = reference.carry(X, q1, q0, forcing, 300)
+    carried = reference.carry(X, q1, q0, forcing, 200)
     close(carried, member.truth.solution(X, q0, q1, forcing), 1e-10 if member.exact else 1e-8)
     if not count:
-        assert torch.equal(carried, reference.propagate(X, q1, q0, 300))
+        assert torch.equal(carried, reference.propagate(X, q1, q0, 200))
 
 
 @law("carry", "propagate")
-@examples(6)
+@examples(4)
 @given(q0=st.floats(0.1, 3), q1=st.floats(0.1, 3), q2=st.floats(0.1, 3))
 def test_carrying_composes_and_runs_backwards(member, q0, q1, q2):
     """A line about ``q0`` is the same line about ``q1``."""
@@ -221,7 +221,7 @@ def test_signals_and_levels_of_a_batch_do_not_influence_each_other(member):
 
 
 @law("components", "score", "eps", "draw", "condition", "propagate", "carry")
-@examples(10)
+@examples(6)
 @given(order=st.permutations(range(NODES)), q=levels)
 def test_listing_the_nodes_in_another_order_lists_the_results_in_that_order(member, order, q):
     here, there = member.reference, member.permuted(order).reference
@@ -231,7 +231,7 @@ def test_listing_the_nodes_in_another_order_lists_the_results_in_that_order(memb
 
 
 @law("components", "score", "eps", "draw", "condition", "propagate", "carry")
-@examples(10)
+@examples(6)
 @given(seed=st.integers(0, 2**32 - 1), q=levels)
 def test_eigenvector_signs_do_not_matter(member, seed, q):
     reference, tensors = member.reference, dict(member.reference.tensors())

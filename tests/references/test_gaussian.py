@@ -65,7 +65,7 @@ def test_propagation_composes_over_all_levels_and_carries_a_draw_to_the_draw_fro
 
 
 @each
-@many
+@examples(10)
 @given(q0=st.floats(0.05, 40), ratio=st.floats(0.005, 0.95))
 def test_moments_are_the_closed_form_weights(case, q0, ratio):
     """Down to a two-hundredth of a level, and up again. ``w1`` is a difference: small steps round it more."""

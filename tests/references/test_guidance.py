@@ -90,7 +90,7 @@ def test_guided_solvers_converge_to_the_flow_given_the_observations_at_second_or
     x = X + q0 * mixtures.normal(BATCH, NODES, seed=9)
     expected, errors = exact_flow(MEMBERS["full"].truth, readings, x, q0, q1), []
     row = solvers.find(solver)
-    for steps in (64, 128, 256):
+    for steps in (32, 64, 128):
         grid = (np.linspace(q0 ** (1 / 3), q1 ** (1 / 3), steps + 1)) ** 3
         settings = {"reference": reference} if row.needs else {}
         end = row.function(Prediction(guided(nothing, reference, readings)), grid, x, **settings)

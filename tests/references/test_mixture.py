@@ -97,18 +97,15 @@ def test_several_components_cannot_be_drawn_without_uniform_numbers():
 # -- the flow ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [0, 1, 3])
-@pytest.mark.parametrize(("q0", "q1"), [(2.0, 0.04), (0.3, 2.0)])
+@pytest.mark.parametrize(("q0", "q1", "count"), [(2.0, 0.04, 0), (0.3, 2.0, 1), (2.0, 0.04, 3)])
 def test_the_flow_is_integrated_with_order_four_with_and_without_forcing(q0, q1, count):
     exact, steps = DENSE.solution(X, q0, q1, FORCING[:count]), (16, 32, 64, 128)
     errors = [float((THREE.carry(X, q1, q0, FORCING[:count], n) - exact).norm()) for n in steps]
     assert min(errors) > 1e-11  # above the error of the oracle
     assert abs(-np.polyfit(np.log(steps), np.log(errors), 1)[0] - 4) < 0.2
-    if not count:
-        assert torch.equal(THREE.propagate(X, q1, q0, 16), THREE.carry(X, q1, q0, [], 16))
 
 
-@examples(6)
+@examples(4)
 @given(q0=st.floats(0.1, 3), q1=st.floats(0.1, 3))
 def test_on_one_node_the_flow_keeps_the_distribution_function(q0, q1):
     """There it is monotone and carries one law to the other, hence ``F_q1(x(q1)) = F_q0(x(q0))`` for every signal."""
