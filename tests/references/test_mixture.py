@@ -51,7 +51,7 @@ def test_parts_may_be_of_unlike_kinds(q):
     close(THREE.eps(X, q), DENSE.eps_hat(X, q), 1e-10)
     close(THREE.covariance(q), DENSE.covariance() + noise)
     terms = [w * multivariate_normal(m, C).pdf(X) for w, m, C in zip(DENSE.w, DENSE.m, DENSE.C + noise, strict=True)]
-    close(THREE.responsible(X, q), (np.array(terms) / sum(terms)).T, 1e-9)
+    close(THREE.components(X, q)[0].softmax(-1), (np.array(terms) / sum(terms)).T, 1e-9)
 
 
 def test_far_from_all_components_the_nearest_one_decides():

@@ -45,7 +45,7 @@ def test_draws_have_the_mean_and_covariance_of_the_component_that_is_chosen(memb
 def test_the_evidence_of_a_whole_signal_is_its_density_and_its_components_are_as_responsible():
     posterior = THREE.condition(Observations(X))
     close(posterior.log_evidence, THREE.log_prob(X))
-    close(posterior.weights, THREE.responsible(X))
+    close(posterior.weights, THREE.components(X, 0.0)[0].softmax(-1))
     close(posterior.mean, X)
     close(posterior.covariance(), np.zeros((BATCH, NODES, NODES)), size=THREE.covariance())
     noisy = THREE.condition(Observations(X, noise=torch.full((NODES,), 0.25).double()))

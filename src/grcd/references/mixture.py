@@ -88,10 +88,6 @@ class Mixture(Reference):
         joint = torch.cat([log_prob for log_prob, _ in scored]).T + self.weights.log()
         return joint.view(*x.shape[:-1], -1), [score.view_as(x) for _, scores in scored for score in scores]
 
-    def responsible(self, x: Tensor, q: Level = 0.0) -> Tensor:  # (..., K)
-        """Posterior probabilities ``r_k`` of the components."""
-        return self.components(x, q)[0].softmax(-1)
-
     def scored(self, x: Tensor, q: Level) -> tuple[Tensor, Tensor]:
         joint, scores = self.components(x, q)
         responsible = joint.softmax(-1)
