@@ -14,9 +14,11 @@ from grcd.core import systems
 from grcd.diffusion.process import ConjugateProcess
 from grcd.diffusion.solvers import exponential_weights
 from grcd.graphs.graph import Graph
+from grcd.graphs.space import SignalSpace
 from grcd.references import gaussian as reference
 from grcd.references.component import stacked
 from grcd.references.gaussian import Gaussian
+from grcd.references.observations import Observations
 
 levels = st.floats(0.02, 40.0)
 many = examples(25)
@@ -212,6 +214,33 @@ def test_as_noise_grows_every_reference_becomes_the_gmrf_in_graph_coordinates():
     for member in members:
         marginal = process.to_graph(process.to_graph(member.covariance(1e8), 1e8).T, 1e8)
         close(marginal, field.covariance())
+
+
+@pytest.mark.parametrize(("steps", "channels"), [(4, 1), (1, 2), (3, 2)])
+def test_on_a_product_graph_a_gaussian_is_the_one_with_the_whole_matrix_as_its_basis(steps, channels):
+    space = SignalSpace(PROBLEM.graph, steps, channels)
+    root, q = RNG.standard_normal((space.d, space.d)), 0.7
+    x, covariance = torch.from_numpy(RNG.standard_normal((3, space.d))), root @ root.T / space.d
+    product = reference.spectral(covariance, space.spectrum)
+    assert not isinstance(product.B, torch.Tensor)
+    U = product.B.whole().numpy()
+    close(product.v, space.spectrum.average(np.diag(U.T @ covariance @ U)))
+    whole = type(product).from_tensors(product.tensors(), product.B.whole())
+    close(reference.gmrf(space.spectrum).covariance(), np.linalg.inv((U * space.spectrum.scaled(0.05)) @ U.T))
+    observed = Observations(torch.where(x > 0, x, torch.nan))
+    for one, other in zip(
+        *(
+            (
+                *(g.covariance(q), g.precision(), g.draw(x, q), g.log_prob(x, q), g.score(x, q), g.eps(x, q)),
+                *(g.propagate(x, 0.1, q), g.carry(x, 0.1, q, [x, x]), g.completed(observed.y, x)),
+                *(g.condition(observed).mean, g.scalar().covariance(), *g.components(x, q)[1]),
+                Gaussian(g.v, g.B).tensors()["B"],
+            )
+            for g in (product, whole)
+        ),
+        strict=True,
+    ):
+        close(one, other, 1e-10)
 
 
 @pytest.mark.parametrize("kind", [reference.full, lambda C: reference.low_rank(C, 3)], ids=["full", "low rank"])

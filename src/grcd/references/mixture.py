@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..graphs.space import Basis
 from .component import Component, Level, stacked
 from .gaussian import Gaussian, LowRank
 from .observations import choose
@@ -57,7 +58,7 @@ class Mixture(Reference):
         return {"weights": self.weights, "means": self.means, "v": v, "B": B}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Tensor) -> Self:
+    def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Basis) -> Self:
         """A part with fewer modes than nodes is of low rank."""
         weights, means, v, B = (tensors[key] for key in ("weights", "means", "v", "B"))
         kind = Gaussian if B.shape[1] == B.shape[2] else LowRank
