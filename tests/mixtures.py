@@ -43,11 +43,12 @@ class Mixture:
         second = (self.w[:, None, None] * (self.C + self.m[:, :, None] * self.m[:, None, :])).sum(0)
         return (second - torch.outer(mean, mean)).numpy()
 
-    def solution(self, x: Tensor, q0: float, q1: float) -> Tensor:
-        """``dx~/dq = eps_hat`` from ``q0`` to ``q1``: eighth-order Runge-Kutta, error near 1e-12."""
+    def solution(self, x: Tensor, q0: float, q1: float, forcing=()) -> Tensor:
+        """``dx~/dq = eps_hat + sum_j forcing_j (q - q0)^j`` to ``q1``: eighth-order Runge-Kutta, error near 1e-12."""
 
         def velocity(q, flat):
-            return self.eps_hat(torch.from_numpy(flat.reshape(x.shape)), float(q)).numpy().ravel()
+            eps = self.eps_hat(torch.from_numpy(flat.reshape(x.shape)), float(q))
+            return (eps + sum(c * (q - q0) ** j for j, c in enumerate(forcing))).numpy().ravel()
 
         end = solve_ivp(velocity, (q0, q1), x.numpy().ravel(), method="DOP853", rtol=1e-13, atol=1e-13)
         return torch.from_numpy(end.y[:, -1].reshape(x.shape))

@@ -37,11 +37,11 @@ def test_each_system_is_solved_on_its_own_rows(room, alike, seed):
     before, systems.BYTES = systems.BYTES, room  # one by one, some at a time, all together
     try:
         A, keep, b = problem(seed, alike=alike)
-        found, sizes = systems.solve(*(torch.from_numpy(part) for part in (A, keep, b)))
+        solution, sizes = systems.solve(*(torch.from_numpy(part) for part in (A, keep, b)))
     finally:
         systems.BYTES = before
     u, logs = naive(A, keep, b)
-    close(found, u, 1e-9)
+    close(solution, u, 1e-9)
     each_close(np.exp(sizes), np.exp(logs), 1e-9)  # determinants
 
 

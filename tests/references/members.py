@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 import mixtures
 import numpy as np
 import torch
+from scipy.stats import multivariate_normal
 from torch import Tensor
 
 from grcd.graphs.graph import Graph
 from grcd.references import gaussian
 from grcd.references.component import Component
 from grcd.references.mixture import Mixture
+from grcd.references.observations import Observations
 from grcd.references.reference import Reference
 
 NODES = 5
@@ -135,13 +137,40 @@ def several(*kinds: str) -> Callable[[Problem], Member]:
 
 
 PROBLEM = Problem(GRAPHS["random"], mixtures.random_mixture(NODES))
+OTHERS = {name: replace(PROBLEM, graph=GRAPHS[name]) for name in ("ring", "isolated node")}
 MEMBERS: dict[str, Member] = {
     **{kind: one(kind)(PROBLEM) for kind in KINDS},
-    **{
-        f"spectral, {name}": one("spectral")(replace(PROBLEM, graph=GRAPHS[name])) for name in ("ring", "isolated node")
-    },
-    **{f"gmrf, {name}": one("gmrf")(replace(PROBLEM, graph=GRAPHS[name])) for name in ("ring", "isolated node")},
+    **{f"{kind}, {name}": one(kind)(problem) for name, problem in OTHERS.items() for kind in ("spectral", "gmrf")},
     "mixture": several("spectral", "full", "diagonal")(PROBLEM),
     "mixture of low rank": several("low rank", "low rank", "low rank")(PROBLEM),
     "mixture of one": several("full")(PROBLEM),
 }
+
+
+# -- signals, and what may be observed of them -------------------------------------------------------------------------
+
+BATCH = 6
+X = 2 * mixtures.normal(BATCH, NODES, seed=1)
+H = mixtures.normal(3, NODES, seed=2)
+HOLES = mixtures.normal(BATCH, NODES, seed=3) > 0
+HOLES[0], HOLES[1] = True, False
+READINGS = {
+    "entries": Observations(torch.where(HOLES, X, torch.nan)),
+    "noisy entries": Observations(torch.where(HOLES, X, torch.nan), noise=torch.linspace(0.1, 0.5, NODES).double()),
+    "sums": Observations(torch.where(HOLES[:, :3], X @ H.T, torch.nan), H, torch.tensor([0.0, 0.2, 0.7]).double()),
+}
+
+
+def conditioned(truth: mixtures.Mixture, readings: Observations, b: int) -> tuple:
+    """Weights, means, covariances of the components given one signal's observations, and the log-evidence."""
+    kept = ~torch.isnan(readings.y[b]).numpy()
+    A = (np.eye(NODES) if readings.H is None else readings.H.numpy())[kept]
+    R = np.diag((np.zeros(len(kept)) if readings.noise is None else readings.noise.numpy())[kept])
+    y, terms, means, covariances = readings.y[b].numpy()[kept], [], [], []
+    for w, m, C in zip(truth.w.numpy(), truth.m.numpy(), truth.C.numpy(), strict=True):
+        S = A @ C @ A.T + R
+        gain = C @ A.T @ np.linalg.inv(S)
+        terms.append(w * (multivariate_normal(A @ m, S).pdf(y) if len(y) else 1.0))
+        means.append(m + gain @ (y - A @ m))
+        covariances.append(C - gain @ A @ C)
+    return np.array(terms) / np.sum(terms), np.array(means), np.array(covariances), np.log(np.sum(terms))

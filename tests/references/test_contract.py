@@ -11,8 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import close, each_close, examples
-from members import MEMBERS, NODES
-from scipy.integrate import solve_ivp
+from members import BATCH, MEMBERS, NODES, READINGS, X, conditioned
 from scipy.stats import multivariate_normal
 
 import grcd
@@ -20,8 +19,6 @@ from grcd.references.gaussian import Gaussian
 from grcd.references.observations import Observations
 from grcd.references.reference import Reference
 
-BATCH = 6
-X = 2 * mixtures.normal(BATCH, NODES, seed=1)
 U = torch.linspace(0.05, 0.95, BATCH).double()
 FORCING = list(mixtures.normal(3, BATCH, NODES, seed=4))
 levels, from_zero = st.floats(0.02, 40.0), st.just(0.0) | st.floats(0.02, 40.0)
@@ -83,7 +80,7 @@ def test_variances_are_those_of_all_directions_and_their_mean_is_the_scalar_one(
 
 
 @law("components", "log_prob", "scored")
-@examples(25)
+@examples(15)
 @given(q=from_zero)
 def test_densities_are_scipys(member, q):
     reference, truth = member.reference, member.truth
@@ -95,7 +92,7 @@ def test_densities_are_scipys(member, q):
 
 
 @law("components", "score", "scored", "eps")
-@examples(25)
+@examples(15)
 @given(q=from_zero)
 def test_the_score_is_the_gradient_of_the_log_density_and_the_noise_prediction_follows_from_it(member, q):
     reference, truth = member.reference, member.truth
@@ -110,7 +107,7 @@ def test_the_score_is_the_gradient_of_the_log_density_and_the_noise_prediction_f
 
 
 @law("draw")
-@examples(25)
+@examples(15)
 @given(q=from_zero)
 def test_uniform_numbers_choose_the_component_and_noise_is_multiplied_by_the_root_of_its_covariance(member, q):
     """The rows of ``draw(I)`` are the root ``R`` that noise is multiplied with: ``R^T R`` is the covariance."""
@@ -127,24 +124,18 @@ def test_uniform_numbers_choose_the_component_and_noise_is_multiplied_by_the_roo
 
 
 @law("carry", "propagate")
-@pytest.mark.parametrize(("q0", "q1", "count"), [(2.0, 0.05, 0), (0.3, 2.0, 1), (0.3, 2.0, 2), (2.0, 0.05, 3)])
+@pytest.mark.parametrize(("q0", "q1", "count"), [(2.0, 0.05, 0), (0.3, 2.0, 2), (2.0, 0.05, 3)])
 def test_carrying_solves_the_flow_with_a_polynomial_added(member, q0, q1, count):
     """Against eighth-order Runge-Kutta; a mixture's own steps are of order four, which a test of its own says."""
     reference, forcing = member.reference, FORCING[:count]
-
-    def velocity(q, flat):
-        eps = member.truth.eps_hat(torch.from_numpy(flat.reshape(X.shape)), float(q))
-        return (eps + sum(c * (q - q0) ** j for j, c in enumerate(forcing))).numpy().ravel()
-
-    end = solve_ivp(velocity, (q0, q1), X.numpy().ravel(), method="DOP853", rtol=1e-12, atol=1e-12)
-    carried = reference.carry(X, q1, q0, forcing, 300)
-    close(carried, end.y[:, -1].reshape(X.shape), 1e-10 if member.exact else 1e-8)
+    carried = reference.carry(X, q1, q0, forcing, 200)
+    close(carried, member.truth.solution(X, q0, q1, forcing), 1e-10 if member.exact else 1e-8)
     if not count:
-        assert torch.equal(carried, reference.propagate(X, q1, q0, 300))
+        assert torch.equal(carried, reference.propagate(X, q1, q0, 200))
 
 
 @law("carry", "propagate")
-@examples(6)
+@examples(4)
 @given(q0=st.floats(0.1, 3), q1=st.floats(0.1, 3), q2=st.floats(0.1, 3))
 def test_carrying_composes_and_runs_backwards(member, q0, q1, q2):
     """A line about ``q0`` is the same line about ``q1``."""
@@ -156,31 +147,6 @@ def test_carrying_composes_and_runs_backwards(member, q0, q1, q2):
     close(reference.carry(there, q0, q1, [a + (q1 - q0) * b, b], 40), X, rtol, size=size)
     if member.exact:  # and a draw is carried to the draw from the same noise
         close(reference.propagate(reference.draw(X, q0, U), q1, q0), reference.draw(X, q1, U))
-
-
-H = mixtures.normal(3, NODES, seed=2)
-HOLES = mixtures.normal(BATCH, NODES, seed=3) > 0
-HOLES[0], HOLES[1] = True, False
-READINGS = {
-    "entries": Observations(torch.where(HOLES, X, torch.nan)),
-    "noisy entries": Observations(torch.where(HOLES, X, torch.nan), noise=torch.linspace(0.1, 0.5, NODES).double()),
-    "sums": Observations(torch.where(HOLES[:, :3], X @ H.T, torch.nan), H, torch.tensor([0.0, 0.2, 0.7]).double()),
-}
-
-
-def conditioned(truth, readings, b):
-    """Weights, means, covariances of the components given one signal's observations, and the log-evidence."""
-    kept = ~torch.isnan(readings.y[b]).numpy()
-    A = (np.eye(NODES) if readings.H is None else readings.H.numpy())[kept]
-    R = np.diag((np.zeros(len(kept)) if readings.noise is None else readings.noise.numpy())[kept])
-    y, terms, means, covariances = readings.y[b].numpy()[kept], [], [], []
-    for w, m, C in zip(truth.w.numpy(), truth.m.numpy(), truth.C.numpy(), strict=True):
-        S = A @ C @ A.T + R
-        gain = C @ A.T @ np.linalg.inv(S)
-        terms.append(w * (multivariate_normal(A @ m, S).pdf(y) if len(y) else 1.0))
-        means.append(m + gain @ (y - A @ m))
-        covariances.append(C - gain @ A @ C)
-    return np.array(terms) / np.sum(terms), np.array(means), np.array(covariances), np.log(np.sum(terms))
 
 
 @law("condition")
@@ -232,14 +198,9 @@ def test_what_calls_itself_gaussian_is_diagonal_in_a_whole_basis_about_zero(memb
 def test_another_device_gets_all_of_it(member):
     moved = member.reference.to("meta")
     assert type(moved) is type(member.reference)
-    tensors = [
-        *moved.tensors().values(),
-        moved.weights,
-        moved.means,
-        moved.mean,
-        moved.draw(X.to("meta"), 0.5, U.to("meta")),
-    ]
-    assert {t.device.type for t in (*tensors, *moved.components(X.to("meta"), 0.5)[1])} == {"meta"}
+    x, u = X.to("meta"), U.to("meta")
+    tensors = [*moved.tensors().values(), moved.weights, moved.means, moved.mean, moved.draw(x, 0.5, u)]
+    assert {t.device.type for t in (*tensors, *moved.components(x, 0.5)[1])} == {"meta"}
     same = member.reference.to("cpu").tensors()
     assert all(torch.equal(same[name], t) for name, t in member.reference.tensors().items())
 
@@ -260,7 +221,7 @@ def test_signals_and_levels_of_a_batch_do_not_influence_each_other(member):
 
 
 @law("components", "score", "eps", "draw", "condition", "propagate", "carry")
-@examples(10)
+@examples(6)
 @given(order=st.permutations(range(NODES)), q=levels)
 def test_listing_the_nodes_in_another_order_lists_the_results_in_that_order(member, order, q):
     here, there = member.reference, member.permuted(order).reference
@@ -270,7 +231,7 @@ def test_listing_the_nodes_in_another_order_lists_the_results_in_that_order(memb
 
 
 @law("components", "score", "eps", "draw", "condition", "propagate", "carry")
-@examples(10)
+@examples(6)
 @given(seed=st.integers(0, 2**32 - 1), q=levels)
 def test_eigenvector_signs_do_not_matter(member, seed, q):
     reference, tensors = member.reference, dict(member.reference.tensors())

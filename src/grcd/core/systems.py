@@ -37,7 +37,7 @@ def solve(A: Tensor, keep: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:  # (m, m
         if bool((pivots.square() < ROUNDING * K.diagonal(dim1=1, dim2=2)).any()):
             raise Singular("a row follows from the others, up to rounding")
         right = b[rows].gather(2, at[:, None].expand(-1, b.shape[1], -1)) * real[:, None]
-        found = torch.cholesky_solve(right.mT, root).mT
-        u[rows] = u[rows].scatter(2, at[:, None].expand_as(found), found)
+        solution = torch.cholesky_solve(right.mT, root).mT
+        u[rows] = u[rows].scatter(2, at[:, None].expand_as(solution), solution)
         sizes[rows] = 2 * pivots.log().sum(1)
     return u, sizes

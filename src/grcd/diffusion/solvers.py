@@ -153,7 +153,8 @@ def exponential_paper(
     correct_last: bool = True,
 ) -> Tensor:
     """The paper's exponential-residual solver: ``r = -f/eta`` linear in ``t``, Simpson quadrature (appendix A.5)."""
-    if not (reference.B is process.U or (isinstance(process.U, Tensor) and torch.equal(reference.B, process.U))):
+    B, U = reference.B, process.U
+    if B is not U and not (isinstance(B, Tensor) and isinstance(U, Tensor) and torch.equal(B, U)):
         raise InputError(
             "the solver 'exponential-paper' with a reference that is not diagonal in the graph-Fourier basis",
             "a spectral or scalar reference",

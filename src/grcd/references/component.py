@@ -32,6 +32,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..graphs.space import Basis
+
 Level = float | Tensor  # a noise level or a time: one number, or a tensor that broadcasts to (..., modes)
 QUADRATURE = 32  # nodes of the forcing's integrals
 
@@ -40,12 +42,12 @@ QUADRATURE = 32  # nodes of the forcing's integrals
 class Component:
     """``N(0, B diag(v) B^T)``, in float64. Signals are the last axis of ``x`` (..., d), whatever comes before it.
 
-    Of ``B`` only products (``x @ B``, ``z @ B.mT``), ``shape``, ``len`` and ``to`` are asked for, so it may be an
-    operator. Densities and scores of several components at once, of signals (k, batch, d), are those of ``stacked``.
+    ``B`` may be the basis of a product graph, an operator. Densities and scores of several components at once, of
+    signals (k, batch, d), are those of ``stacked`` ones.
     """
 
     v: Tensor  # (modes,) strictly positive
-    B: Tensor  # (d, modes) orthonormal
+    B: Basis  # (d, modes) orthonormal
 
     def to(self, device: torch.device | str) -> Self:
         """The same on another device."""
@@ -153,6 +155,6 @@ Kind = TypeVar("Kind", bound=Component)
 
 
 def stacked(components: Sequence[Kind]) -> Kind:
-    """Components of one kind and size as one: ``v`` (k, 1, modes), ``B`` (k, d, modes)."""
+    """Components of one kind and size as one: ``v`` (k, 1, modes), ``B`` (k, d, modes), which must be matrices."""
     v, B = (torch.stack([getattr(one, key) for one in components]) for key in ("v", "B"))
     return type(components[0])(v[:, None], B)

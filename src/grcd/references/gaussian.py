@@ -31,6 +31,7 @@ from torch import Tensor
 from ..core.streams import Stream
 from ..core.systems import solve
 from ..graphs.graph import Spectrum
+from ..graphs.space import Basis
 from .component import Component, Level
 from .reference import Reference
 
@@ -63,10 +64,10 @@ class Gaussian(Component, Reference):
         return type(self)(mean.expand_as(self.v), self.B)
 
     def tensors(self) -> dict[str, Tensor]:
-        return {"v": self.v, "B": self.B}
+        return {"v": self.v, "B": self.B if isinstance(self.B, Tensor) else self.B.whole()}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Tensor) -> Self:
+    def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Basis) -> Self:
         return cls(tensors["v"], tensors["B"]).checked()
 
     def checked(self) -> Self:
@@ -123,7 +124,7 @@ class Spectral(Gaussian):
         return {"v": self.v}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Tensor) -> Self:
+    def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Basis) -> Self:
         return cls(tensors["v"], basis).checked()
 
 
@@ -149,8 +150,12 @@ class LowRank(Gaussian):
 
 def spectral(covariance: np.ndarray, spectrum: Spectrum) -> Spectral:
     """The paper's reference: the diagonal ``v_i`` of the covariance in the graph-Fourier basis (eq. ref)."""
-    v = spectrum.average(np.einsum("ni,nm,mi->i", spectrum.U, covariance, spectrum.U, optimize=True))
-    return Spectral(torch.from_numpy(v), torch.from_numpy(np.ascontiguousarray(spectrum.U)))
+    B = _basis(spectrum)
+    if isinstance(B, Tensor):
+        v = np.einsum("ni,nm,mi->i", spectrum.U, covariance, spectrum.U, optimize=True)
+    else:
+        v = ((torch.from_numpy(covariance) @ B).mT @ B).diagonal().numpy()
+    return Spectral(torch.from_numpy(spectrum.average(v)), B)
 
 
 def full(covariance: np.ndarray) -> Gaussian:
@@ -175,8 +180,11 @@ def diagonal(covariance: np.ndarray) -> Gaussian:
 
 def gmrf(spectrum: Spectrum, delta: float = 0.05, sigma: float = 1.0) -> Spectral:
     """``N(0, sigma^2 L_delta^-1)``: where every reference ends as terminal SNR goes to zero (eq. gmrf_limit_main)."""
-    v = sigma**2 / spectrum.scaled(delta)
-    return Spectral(torch.from_numpy(v), torch.from_numpy(np.ascontiguousarray(spectrum.U)))
+    return Spectral(torch.from_numpy(sigma**2 / spectrum.scaled(delta)), _basis(spectrum))
+
+
+def _basis(spectrum: Spectrum) -> Basis:
+    return spectrum.basis.contiguous() if isinstance(spectrum.basis, Tensor) else spectrum.basis
 
 
 def off_diagonal_energy(covariance: np.ndarray, reference: Reference) -> float:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..core.streams import Stream
 from ..graphs.graph import Spectrum
+from ..graphs.space import Basis
 from .covariance import ledoit_wolf
 from .gaussian import Spectral, spectral
 from .reference import Reference
@@ -28,9 +29,9 @@ class TrainingSignals:
 
     @classmethod
     def of(
-        cls, train: np.ndarray, val: np.ndarray, spectrum: Spectrum, basis: Tensor, eps_ref: float, seed: int
+        cls, train: np.ndarray, val: np.ndarray, spectrum: Spectrum, basis: Basis, eps_ref: float, seed: int
     ) -> Self:
-        """Signals (samples, d) on the device of ``basis``, the very tensor of eigenvectors of the forward process."""
+        """Signals (samples, d) on the device of ``basis``, the very object that the forward process has."""
         v = spectral(ledoit_wolf(train, eps_ref), spectrum).v
         x_train, x_val = (torch.from_numpy(part).to(basis.device) for part in (train, val))
         return cls(x_train, x_val, Spectral(v.to(basis.device), basis), seed)
@@ -49,4 +50,4 @@ class Kind:
     """A row of ``REFERENCES``."""
 
     fit: Callable[[TrainingSignals], Reference]
-    from_tensors: Callable[[Mapping[str, Tensor], Tensor], Reference]  # what it saved, and the process's basis
+    from_tensors: Callable[[Mapping[str, Tensor], Basis], Reference]  # what it saved, and the process's basis

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..graphs.space import Basis
 from .component import Component, Level, stacked
 from .gaussian import Gaussian, LowRank
 from .observations import choose
@@ -57,7 +58,7 @@ class Mixture(Reference):
         return {"weights": self.weights, "means": self.means, "v": v, "B": B}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Tensor) -> Self:
+    def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Basis) -> Self:
         """A part with fewer modes than nodes is of low rank."""
         weights, means, v, B = (tensors[key] for key in ("weights", "means", "v", "B"))
         kind = Gaussian if B.shape[1] == B.shape[2] else LowRank
@@ -87,10 +88,6 @@ class Mixture(Reference):
         scored = [parts.scored(rows - means, q) for means, parts in self._stacks]
         joint = torch.cat([log_prob for log_prob, _ in scored]).T + self.weights.log()
         return joint.view(*x.shape[:-1], -1), [score.view_as(x) for _, scores in scored for score in scores]
-
-    def responsible(self, x: Tensor, q: Level = 0.0) -> Tensor:  # (..., K)
-        """Posterior probabilities ``r_k`` of the components."""
-        return self.components(x, q)[0].softmax(-1)
 
     def scored(self, x: Tensor, q: Level) -> tuple[Tensor, Tensor]:
         joint, scores = self.components(x, q)

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..graphs.space import Basis
 from .component import Component
 from .component import Level as Level
 from .observations import Observations, Posterior
@@ -115,7 +116,7 @@ class Reference(abc.ABC):
 
     @classmethod
     @abc.abstractmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Tensor) -> Self:
+    def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Basis) -> Self:
         """The way back; ``basis`` (d, modes) is the forward process's, which is saved elsewhere.
 
         Raises ``KeyError`` or ``ValueError`` where tensors are missing or do not fit together.
