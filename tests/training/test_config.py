@@ -12,7 +12,9 @@ from laws import examples
 
 from grcd.core.errors import InputError, some, unknown
 from grcd.diffusion.parameterisation import PARAMETERISATIONS
+from grcd.diffusion.process import PROCESSES
 from grcd.diffusion.solvers import SOLVERS
+from grcd.references import REFERENCES
 from grcd.training.config import Config
 from grcd.training.methods import METHODS, find, sharing
 
@@ -148,12 +150,11 @@ def test_every_method_is_made_of_parts_that_exist():
         assert method is METHODS[name]
         assert method.parameterisation in PARAMETERISATIONS, name
         assert method.terminal in ("fitted", "scalar", "noise", "stationary"), name
-        assert method.process in ("conjugate", "ve", "heat"), name
-        assert method.reference in ("spectral", "full", "mixture"), name
+        assert method.process in PROCESSES, name
+        assert method.reference in REFERENCES, name
         assert not (method.reference == "mixture" and SOLVERS[method.solver].gaussian), name
         assert not (method.planned and method.process != "conjugate"), name  # it starts at shares of a conjugate clock
-        of_any = () if method.process == "heat" else (None,)
-        assert SOLVERS[method.solver].process in (method.process, *of_any), name
+        assert issubclass(PROCESSES[method.process], SOLVERS[method.solver].process), name
         assert Config.make(**dict(method.settings), method=name).method == name
         assert method.rho > 0, name
 
