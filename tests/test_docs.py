@@ -186,6 +186,14 @@ def test_every_module_that_is_named_is_there(page):
         assert any((root / name).exists() for root in (ROOT, ROOT / "src/grcd")), name
 
 
+def test_every_symbol_is_in_the_module_that_the_table_says():
+    table = [line.split(" | ") for line in (ROOT / "docs/symbols.md").read_text().splitlines() if ".py`" in line]
+    for _, code, _, where, *_ in filter(lambda cells: len(cells) > 3, table):
+        text = "".join((ROOT / "src/grcd" / module).read_text() for module in re.findall(r"`(.+?)`", where))
+        for name in re.findall(r"`(?:\w+\.)?(\w+)(?:\(.*?\))?`", code):  # of `Gaussian.phi(q1, q0)`: phi
+            assert re.search(rf"(def {name}\b|self\.{name}\b|\b{name}: |\b{name} = )", text), name
+
+
 def test_every_page_can_be_found_from_the_first_one():
     seen, queue = set(), [ROOT / "README.md"]
     while queue:

@@ -25,9 +25,9 @@ class Method:
     solver: str
     rho: float
     about: str
-    process: str = "conjugate"  # "conjugate", "ve" or "heat"
+    process: str = "conjugate"  # of PROCESSES in diffusion/process
     levels: tuple[float, float] = VE_RANGE  # smallest and largest noise of a "ve" process
-    reference: str = "spectral"  # or "full", one Gaussian with its whole covariance, or "mixture"
+    reference: str = "spectral"  # of REFERENCES: or "full", one Gaussian with its whole covariance, or "mixture"
     planned: bool = False  # whether validation signals choose start, grid and solver (diffusion/plan)
     settings: tuple[tuple[str, float | str], ...] = ()  # of training, where they are not the common ones
 
