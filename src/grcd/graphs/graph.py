@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 
 from ..core.errors import InputError, some, unknown
 from .edges import EdgeList, checked_ids
-from .weights import checked_positions, distances, kernel, nearest
+from .weights import checked_positions, kernel, nearest
 
 DEGENERATE_GAP = 1e-8  # eigenvalues nearer than this, relative to the largest, belong to one eigenspace
 HUGE = 1e300  # sums of weights stay finite below this
@@ -155,9 +155,8 @@ class Graph:
         metric: str = "euclidean",  # or "great-circle", in kilometres
     ) -> Graph:
         """A graph of nearest neighbours, with Gaussian weights."""
-        gaps = distances(coords, metric)
-        k = min(5, len(gaps) - 1) if k is None else k
-        W, s = nearest(gaps, k, bandwidth)
+        W, s = nearest(coords, k, bandwidth, metric)
+        k = min(5, W.shape[0] - 1) if k is None else k
         how = "great-circle, km" if metric == "great-circle" else metric
         origin = f"{k} nearest neighbour{'s' * (k > 1)} of positions ({how}), Gaussian weights of bandwidth {s:.6g}"
         return cls.from_adjacency(W, node_ids, coords=coords, origin=origin)
