@@ -23,6 +23,7 @@ from .core.rows import blocks, evenly
 from .core.streams import Stream
 from .data import outliers
 from .data.normalizer import Normalizer, check_signals, warn_of_units
+from .data.origin import Origin
 from .data.quantiles import Quantiles
 from .diffusion import parameterisation as score
 from .diffusion import plan, process, solvers
@@ -227,7 +228,7 @@ class GRCD:
     @property
     def unit(self) -> str:
         """The unit of the signals, if it is known."""
-        return self.facts.get("data", {}).get("made", {}).get("unit", "")
+        return Origin.of_run(self.facts).unit or ""
 
     # -- sampling --------------------------------------------------------------------------------------------------
 

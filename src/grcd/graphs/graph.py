@@ -31,7 +31,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ..core.errors import InputError, some, unknown
+from ..core.errors import InputError, shortened, some, unknown
 from .edges import EdgeList, checked_ids
 from .weights import checked_positions, kernel, nearest
 
@@ -169,6 +169,11 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self.node_ids)
+
+    def __repr__(self) -> str:
+        """Two lines: how large, and how it was made."""
+        named = f" ({some(self.node_ids, 3)})" if self.named else ""
+        return f"Graph of {len(self):,} nodes{named}, {self.pairs:,} pairs\n  {shortened(self.origin, 110)}"
 
     @cached_property
     def degree(self) -> np.ndarray:  # (nodes,)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import grcd
-from grcd.data.catalog import recipes
+from grcd.data import catalog
+from grcd.data.catalog.sources import cache as cache_folder
 from grcd.evaluation import ammd, controls
 from grcd.evaluation.controls import draw
 from grcd.references.gaussian import ledoit_wolf, off_diagonal_energy, spectral
@@ -65,7 +66,7 @@ def test_metr_las_reference_to_the_last_printed_digit(metr_la):
 
 @present
 def test_metr_las_zeros_are_gaps_filled_forward_then_backward(metr_la):
-    assert f"{metr_la.facts['missing']:.3%}" == "8.109%"
+    assert f"{metr_la.origin.missing:.3%}" == "8.109%"
     raw = grcd.load_dataset("metr-la", fill="none", cap=(10**6,))
     assert sum(raw.split(s).shape[0] for s in ("train", "val", "test")) == 34_272 - 2_148  # outages everywhere
     filled = metr_la.filled["train"]
@@ -116,12 +117,13 @@ def test_data_are_looked_for_where_the_user_says_first(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     with pytest.raises(grcd.InputError, match="grcd data get molene"):
         grcd.load_dataset("molene", data_dir=named)
-    (recipes.cache() / "molene.npz").touch()
-    assert recipes.find(("molene.npz",), "molene", named) == recipes.cache()
+    find = catalog.source("molene").folder
+    (cache_folder() / "molene.npz").touch()
+    assert find(named) == cache_folder()
     (variable / "molene.npz").touch()
-    assert recipes.find(("molene.npz",), "molene", named) == variable
+    assert find(named) == variable
     (named / "molene.npz").touch()
-    assert recipes.find(("molene.npz",), "molene", named) == named
+    assert find(named) == named
 
 
 @present
@@ -137,4 +139,4 @@ def test_other_numbers_under_the_right_names_are_refused(tmp_path):
 @present
 def test_a_recipe_is_only_defaults():
     data = grcd.load_dataset("metr-la", missing=(), cap=())
-    assert (len(data.train), data.facts["markers"], (data.train == 0).mean() > 0.05) == (23_990, [], True)
+    assert (len(data.train), data.origin.markers, (data.train == 0).mean() > 0.05) == (23_990, [], True)
