@@ -8,8 +8,9 @@ import pytest
 
 import grcd
 from grcd import cli
+from grcd.core import rows
 from grcd.core.errors import InputWarning
-from grcd.data import normalizer, outliers
+from grcd.data import outliers
 from grcd.report.inspection import inspect
 
 ROWS, NODES = 2000, 20
@@ -85,7 +86,7 @@ def test_gaps_and_blocks_make_no_difference(kind, monkeypatch):
     x[random(6).random(x.shape) < 0.5] = np.nan
     x[7, 3], x[:, 5] = 2.0**30, np.nan
     assert places(outliers.find(x)) == [(3, 7, 2.0**30)]
-    for module in (normalizer, outliers):
+    for module in (rows, outliers):
         monkeypatch.setattr(module, "BLOCK", 6 * 50)
     assert places(outliers.find(x)) == [(3, 7, 2.0**30)]
 

@@ -134,7 +134,8 @@ def markers(values: Any) -> tuple[float, ...] | None:
         return None
     numbers = _list(values)
     if any(math.isinf(value) for value in numbers):
-        raise InputError(f"missing = {numbers}", "finite numbers", "infinite readings are always refused")
+        do = "empty those cells: an infinite reading is none"
+        raise InputError(f"missing = {numbers}", "a finite number, or several", do)
     return tuple(value for value in numbers if not math.isnan(value))
 
 
