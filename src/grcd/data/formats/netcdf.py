@@ -1,4 +1,4 @@
-"""netCDF through xarray: version 4, which is HDF5 and read by h5netcdf, and version 3, read by scipy. Written is 4.
+"""netCDF through xarray: version 4, which is HDF5 and read by h5netcdf, and version 3, read by scipy.
 
 The signals are the variable `signals`, or the only one with two dimensions: times first, then nodes. The unit is its
 attribute `units`. An HDF5 file that leads to others is refused (`refusals`).
@@ -6,6 +6,7 @@ attribute `units`. An HDF5 file that leads to others is refused (`refusals`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
@@ -70,27 +71,33 @@ def _variable(dataset: Any, path: Path) -> Any:
 
 
 def write(path: Path, output: Output) -> None:
-    """Version 4; an ensemble draw by draw: all of them may not fit."""
+    """Version 4, made in memory: HDF5 itself does not survive a full disk. With an ensemble version 3, see below."""
     arrays: dict[str, Any] = {"signals": ((output.row, "node"), output.signals)}
-    coords: dict[str, Any] = {"node": list(output.node_ids)}
+    coords: dict[str, Any] = {"node": list(output.node_ids)} | ({} if output.times is None else {"time": output.times})
     if output.quantiles is not None:
         arrays["quantiles"], coords["level"] = (("level", output.row, "node"), output.quantiles), list(output.levels)
-    coords |= {} if output.times is None else {"time": output.times}
-    dataset, about = need().Dataset(arrays, coords), {"units": output.unit} if output.unit else {}
-    for name in arrays:
-        dataset[name].attrs |= about
+    if output.ensemble is not None:
+        arrays = {"ensemble": (("draw", output.row, "node"), output.ensemble[:1]), **arrays}
+    dataset = need().Dataset(arrays, coords)
+    for name in arrays if output.unit else ():
+        dataset[name].attrs["units"] = output.unit
     with whole(path) as temporary:
-        dataset.to_netcdf(temporary, engine="h5netcdf")
-        if output.ensemble is not None:
-            _append(temporary, output.ensemble, (output.row, "node"), about)
+        if output.ensemble is None:
+            temporary.write_bytes(dataset.to_netcdf(None, engine="h5netcdf"))
+        else:
+            dataset.to_netcdf(temporary, engine="scipy", format="NETCDF3_64BIT", unlimited_dims=["draw"])
+            _append_records(temporary, output.ensemble)
 
 
-def _append(path: Path, ensemble: np.ndarray, dimensions: tuple[str, str], about: dict[str, str]) -> None:
-    import h5netcdf
+def _append_records(path: Path, ensemble: np.ndarray) -> None:
+    """Draw by draw, for all of them may not fit into memory, to a netCDF-3 file that has the first.
 
-    with h5netcdf.File(path, "a") as file:
-        file.dimensions["draw"] = len(ensemble)
-        variable = file.create_variable("ensemble", ("draw", *dimensions), np.float64)
-        variable.attrs.update(about)
-        for number, draw in enumerate(ensemble):
-            variable[number] = draw
+    In that format a dimension without limit comes first, and its records are what the file ends with: each is its
+    numbers, most significant byte first.
+    """
+    with path.open("r+b") as file:
+        file.seek(0, os.SEEK_END)
+        for draw in ensemble[1:]:
+            file.write(draw.astype(">f8").tobytes())
+        file.seek(4)  # behind "CDF" and the version: how many there are
+        file.write(len(ensemble).to_bytes(4, "big"))
