@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 KEYS = {"options": "asked"}  # fields that are written under another name
+ENTRIES: dict[str, Any] = {"asked?": {}, "command?": str, "unit?": str}  # what a run's manifest is checked for
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class Origin:
     def of(cls, record: Mapping[str, Any]) -> Origin:
         """From what ``to_dict`` made."""
         names = {KEYS.get(part.name, part.name): part.name for part in fields(cls) if part.name != "further"}
-        known = {names[key]: value for key, value in record.items() if key in names}
-        return cls(**known, further={key: value for key, value in record.items() if key not in names})
+        values = {names[key]: value for key, value in record.items() if key in names}
+        return cls(**values, further={key: value for key, value in record.items() if key not in names})
 
     @classmethod
     def of_run(cls, manifest: Mapping[str, Any]) -> Origin:

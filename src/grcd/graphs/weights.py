@@ -266,9 +266,9 @@ def _square(matrix: Any) -> Any:
     return matrix
 
 
-def _bandwidth(given: float | None, default: Callable[[], float], what: str) -> float:
-    if given is not None:
-        return _number("bandwidth", given, lambda s: 0 < s < np.inf, "a positive number")
+def _bandwidth(chosen: float | None, default: Callable[[], float], what: str) -> float:
+    if chosen is not None:
+        return _number("bandwidth", chosen, lambda s: 0 < s < np.inf, "a positive number")
     s = float(default())
     if s == 0:
         raise InputError(f"a {what} of 0", "distances that differ", "name a bandwidth, in the unit of the distances")

@@ -140,3 +140,28 @@ def test_other_numbers_under_the_right_names_are_refused(tmp_path):
 def test_a_recipe_is_only_defaults():
     data = grcd.load_dataset("metr-la", missing=(), cap=())
     assert (len(data.train), data.origin.markers, (data.train == 0).mean() > 0.05) == (23_990, [], True)
+
+
+def toy():
+    graph = grcd.Graph.from_edges([("a", "b"), ("b", "c")])
+    x = np.random.default_rng(0).normal(size=(3, 20, 3))
+    return grcd.Dataset("toy", graph, *x)
+
+
+def test_one_module_is_all_a_named_dataset_takes(tmp_path, monkeypatch):
+    """Put into the folder, or here beside it: its row in every table comes with it."""
+    (tmp_path / "toy_dataset.py").write_text(
+        "from grcd.data.catalog.named import Generated, Setting\n"
+        "from test_named import toy\n"
+        "DATASETS = [Generated(name='toy', about='three nodes', setting=Setting(bounds='-1,1'), make=toy)]\n"
+    )
+    monkeypatch.setattr(catalog, "__path__", [*catalog.__path__, str(tmp_path)])
+    listed, settings = catalog.discovered()
+    assert [*listed] == ["sbm-c1", "sbm-c4", "sbm-c16", "toy", "metr-la", "molene"]
+    assert [*settings] == ["metr-la", "molene", "sbm-c1", "sbm-c4", "sbm-c16", "toy"]
+    monkeypatch.setattr(catalog, "DATASETS", listed)
+    assert np.array_equal(grcd.load_dataset("toy").train, toy().train)
+    with pytest.raises(grcd.InputError, match="--fill for the built-in toy"):
+        grcd.load_dataset("toy", fill="mean")
+    with pytest.raises(grcd.InputError, match="one of metr-la, molene"):
+        catalog.source("toy")

@@ -9,15 +9,17 @@ from ...core.errors import unknown
 from .named import Generated, NamedDataset, Published, Setting
 from .sources import Source
 
-_modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]  # by name
-_listed: list[NamedDataset] = [dataset for module in _modules for dataset in getattr(module, "DATASETS", ())]
 
-# By name, and those that need no files first.
-DATASETS: dict[str, NamedDataset] = {
-    dataset.name: dataset for dataset in sorted(_listed, key=lambda dataset: not isinstance(dataset, Generated))
-}
-# The settings of the benchmark, by name.
-SETTINGS: dict[str, Setting] = {dataset.name: dataset.setting for dataset in _listed if dataset.setting is not None}
+def discovered() -> tuple[dict[str, NamedDataset], dict[str, Setting]]:
+    """All datasets by name, those that need no files first; and which of them are settings of the benchmark."""
+    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+    listed: list[NamedDataset] = [dataset for module in modules for dataset in getattr(module, "DATASETS", ())]
+    ordered = sorted(listed, key=lambda dataset: not isinstance(dataset, Generated))
+    settings = {dataset.name: dataset.setting for dataset in listed if dataset.setting is not None}
+    return {dataset.name: dataset for dataset in ordered}, settings
+
+
+DATASETS, SETTINGS = discovered()
 
 
 def source(name: str) -> Source:

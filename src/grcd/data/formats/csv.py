@@ -106,17 +106,17 @@ def _remedy(cell: str, name: str, place: int) -> str:
 def read_columns(
     path: Path,
     text: Callable[[list[str]], Iterable[str]] = lambda names: (),
-    known: Collection[str] = (),
+    node_ids: Collection[str] = (),
     square: bool = False,
 ) -> Columns:
     """A CSV file. ``text`` says, given the header, which columns hold names or times.
 
-    Numbers in the header are names if they are ``known`` ones; with ``square`` if as many rows as columns follow.
+    Numbers in the header are names if they are ``node_ids`` of a graph; with ``square`` if as many rows follow.
     """
     import pandas
 
     try:
-        names, separator, rows = _scanned(path, known, square)
+        names, separator, rows = _scanned(path, node_ids, square)
         if rows == 0:
             raise InputError(f"{path} with a header and no rows", "rows of values", "export the table again")
         kept = {names.index(name) for name in text(names)}
@@ -162,7 +162,7 @@ def _beyond_64_bits(cells: Series) -> Series:
     return text.mask(gap, "nan").map(float) if whole else cells
 
 
-def _scanned(path: Path, known: Collection[str], square: bool) -> tuple[list[str], str, int]:
+def _scanned(path: Path, node_ids: Collection[str], square: bool) -> tuple[list[str], str, int]:
     """Header, separator, and the number of rows, each as long as the header."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         first = file.readline()
@@ -182,7 +182,7 @@ def _scanned(path: Path, known: Collection[str], square: bool) -> tuple[list[str
                 )
             rows += bool(row)
     matrix = square and rows == len(header) > 2
-    refuse_header(path, header, header if matrix else known)
+    refuse_header(path, header, header if matrix else node_ids)
     return header, separator, rows
 
 
@@ -198,8 +198,8 @@ def is_number(cell: str) -> bool:
     return "_" not in cell
 
 
-def refuse_header(path: Path, header: list[str], known: Collection[str] = ()) -> None:
-    """``known`` are names that nodes have."""
+def refuse_header(path: Path, header: list[str], node_ids: Collection[str] = ()) -> None:
+    """``node_ids`` are names that nodes have."""
     if len(header) == 1:
         raise InputError(
             f"{path} with one column in its first row, {header[0][:40]!r}",
@@ -209,7 +209,7 @@ def refuse_header(path: Path, header: list[str], known: Collection[str] = ()) ->
     if DATE.fullmatch(header[0]):
         raise _no_header(path, "a date", header)
     names = header if header[0] else header[1:]
-    if all(is_number(name) or name in MISSING for name in names) and not _whole_names(header, names, set(known)):
+    if all(is_number(name) or name in MISSING for name in names) and not _whole_names(header, names, set(node_ids)):
         raise _no_header(path, "numbers", header)
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
@@ -220,10 +220,10 @@ def refuse_header(path: Path, header: list[str], known: Collection[str] = ()) ->
         )
 
 
-def _whole_names(header: list[str], names: list[str], known: set[str]) -> bool:
+def _whole_names(header: list[str], names: list[str], node_ids: set[str]) -> bool:
     if not all(map(_is_whole, names)) or len(set(names)) < len(names):
         return False
-    if not header[0] or 2 * len(known.intersection(names)) >= len(names):
+    if not header[0] or 2 * len(node_ids.intersection(names)) >= len(names):
         return True
     numbered = any(names == [str(first + place) for place in range(len(names))] for first in (0, 1))
     return (numbered and len(names) > 2) or any(name.startswith("0") and len(name) > 1 for name in names)
