@@ -21,8 +21,7 @@ import xarray
 import grcd
 from grcd import cli
 from grcd.bench import runner
-from grcd.data import load_dataset
-from grcd.data.catalog import recipes
+from grcd.data import catalog, load_dataset
 from grcd.data.formats.writing import write_signals
 
 ROOT = Path(__file__).parents[1]
@@ -104,7 +103,7 @@ def run(line, folder, trained, monkeypatch):
     assert words[0] == "grcd"
     words += next((more for start, more in QUICK.items() if words[1:][: len(start.split())] == start.split()), [])
     if words[1:3] == ["data", "get"]:
-        assert words[3] in recipes.RECIPES
+        catalog.source(words[3])
         words = ["grcd", "data", "list"]  # bringing files is tests/test_fetch.py; here they are at hand
     elif "metr-la" in words:
         words += ["--cap", "300,50,50", "--method", "grcd-rho3"]  # two hundred nodes

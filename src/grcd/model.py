@@ -26,6 +26,7 @@ from .data.dataset import Dataset
 from .data.linear import Linear
 from .data.marginals import Marginals, ZScored
 from .data.normalizer import Normalizer, check_signals, warn_of_units
+from .data.origin import Origin
 from .diffusion import solvers
 from .diffusion.diffusion import Diffusion
 from .diffusion.plan import Choice, Plan
@@ -131,7 +132,7 @@ class GRCD:
     @property
     def unit(self) -> str:
         """The unit of the signals, if it is known."""
-        return "" if self._trained is None else self.facts["data"].get("made", {}).get("unit", "")
+        return "" if self._trained is None else Origin.of_run(self.facts).unit or ""
 
     # -- training --------------------------------------------------------------------------------------------------
 
@@ -152,7 +153,7 @@ class GRCD:
         """
         if run is not None or force or name != "signals" or about is not None:
             warnings.warn("fit(run=...) is deprecated: call grcd.train", DeprecationWarning, stacklevel=2)
-        return self._fit(train, val, run, force, name, about)
+        return self._fit(train, val, run, force, name, None if about is None else Origin.of(about))
 
     def _fit(self, train: ArrayLike, val: ArrayLike | None, *folder: Any) -> GRCD:
         x_train = check_signals(train, self.graph, "training signals", gaps=True)
@@ -375,14 +376,13 @@ class GRCD:
                 folder.finish(trained.tensors(), trained.result)
 
 
-def train(model: GRCD, data: Dataset, run: str | Path, force: bool = False, about: dict | None = None) -> GRCD:
+def train(model: GRCD, data: Dataset, run: str | Path, force: bool = False) -> GRCD:
     """Train a model in a run folder; interrupted anywhere, the same call goes on where it was. Returns the model.
 
-    ``data``    its training and validation signals are used, and what is known of them is noted in the folder
+    ``data``    its training and validation signals are used, and where they came from is noted in the folder
     ``run``     the folder; ``force`` begins anew where there is another run
-    ``about``   further facts to be noted
     """
-    return model._fit(data.train, data.val, run, force, data.name, data.facts | (about or {}))
+    return model._fit(data.train, data.val, run, force, data.name, data.origin)
 
 
 def load(path: str | Path, device: str = "auto") -> GRCD:

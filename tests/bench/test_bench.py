@@ -26,7 +26,7 @@ from grcd.bench import cells as files
 from grcd.bench import cost, distances, runner, suites, tables
 from grcd.bench.cells import Cell
 from grcd.core.errors import InputError
-from grcd.data.formats.writing import write_dataset
+from grcd.data.formats.exported import write_dataset
 from grcd.diffusion.solvers import SOLVERS
 from grcd.evaluation import evaluate, floor
 from grcd.evaluation.controls import draw

@@ -13,8 +13,8 @@ import pytest
 from commands import QUICK, refused, run
 
 import grcd
+from grcd.data.formats.exported import write_dataset
 from grcd.data.formats.signals import read_signals
-from grcd.data.formats.writing import write_dataset
 
 
 @pytest.fixture(scope="module")

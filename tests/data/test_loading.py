@@ -12,8 +12,9 @@ import grcd
 from grcd.cli import main
 from grcd.core.errors import InputWarning
 from grcd.data import splits
-from grcd.data.formats.writing import write_dataset, write_signals
-from grcd.data.given import read_given
+from grcd.data.formats.exported import write_dataset
+from grcd.data.formats.writing import write_signals
+from grcd.data.observed import read_observed
 from grcd.runs import contents as saving
 
 pytestmark = pytest.mark.filterwarnings("ignore::grcd.core.errors.InputWarning")
@@ -471,7 +472,7 @@ def test_names_and_readings_that_are_whole_numbers_are_told_apart_by_the_graph(t
     assert np.array_equal(everything(data), counts)
     data = load(tmp_path, test=tmp_path / "x.csv")
     assert np.array_equal(data.test, counts)
-    assert np.array_equal(read_given(tmp_path / "x.csv", graph).x, counts)
+    assert np.array_equal(read_observed(tmp_path / "x.csv", graph).x, counts)
     files = ["--data", tmp_path / "x.csv", "--graph", tmp_path / "g.npz"]
     monkeypatch.setattr(sys, "argv", ["grcd", "evaluate", *map(str, [tmp_path / "x.csv", *files]), "--json"])
     with pytest.raises(SystemExit) as end:

@@ -167,7 +167,7 @@ def test_fit_warns_of_it_by_the_number_of_the_signal(where, tiny):
 
 
 def test_an_exported_dataset_names_it_too(files, tmp_path):
-    from grcd.data.formats.writing import write_dataset
+    from grcd.data.formats.exported import write_dataset
 
     with pytest.warns(InputWarning, match="far from all others"):
         data = grcd.load_dataset(files / "x.csv", graph=files / "g.npz")

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 import grcd
 from grcd.cli.commands import app
 from grcd.core.streams import Stream
-from grcd.data.formats.writing import write_dataset, write_signals
+from grcd.data.formats.exported import write_dataset
+from grcd.data.formats.writing import write_signals
 from grcd.evaluation import Distance, ammd, distances, farther_test, floor, permutation_test
 from grcd.evaluation.distances import METRICS, TITLES, bandwidths, frozen_ammd, table
 from grcd.metrics import distances as metrics

@@ -13,8 +13,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from laws import close, each_close, examples
 
+from grcd.core import rows
 from grcd.core.errors import InputError
-from grcd.graphs.weights import EARTH_RADIUS, distances, kernel, nearest
+from grcd.graphs import weights
+from grcd.graphs.weights import EARTH_RADIUS, distance, kernel, nearest
 
 few = examples(40)
 seeds = st.integers(0, 2**32 - 1)
@@ -26,6 +28,12 @@ BREST, PARIS = (-4.486, 48.390), (2.352, 48.857)
 
 def cloud(seed, n):
     return np.random.default_rng(seed).normal(size=(n, 2)) * [3.0, 50.0] + [0.0, 1e3]
+
+
+def distances(coords, metric="euclidean"):
+    """All pairs, as nothing in the package keeps them."""
+    p = np.array(coords, dtype=float)
+    return distance(p[:, None], p[None], metric)
 
 
 # -- distances -------------------------------------------------------------------------------------------------------
@@ -99,22 +107,22 @@ def test_distances_are_symmetric_to_the_last_bit_and_zero_on_the_diagonal(metric
 )
 def test_bad_positions_are_refused_with_the_reason(coords, metric, words):
     with pytest.raises(InputError) as error:
-        distances(coords, metric)
+        nearest(coords, 1, metric=metric)
     assert all(part in str(error.value) for part in words.split("|"))
 
 
 # -- nearest neighbours ----------------------------------------------------------------------------------------------
 
 
-def naive_nearest(d, k, s):
+def naive_nearest(d, k, s, tie=1e-9):
     """Every node takes all that are no farther than the k-th of its sorted distances; an edge if either end did."""
     n = len(d)
     W = np.zeros((n, n))
     for i in range(n):
         reach = sorted(d[i][j] for j in range(n) if j != i)[k - 1]
         for j in range(n):
-            if j != i and d[i][j] <= reach:
-                W[i, j] = W[j, i] = math.exp(-(d[i][j] ** 2) / (2 * s**2))
+            if j != i and d[i][j] <= reach * (1 + tie):
+                W[i, j] = W[j, i] = np.exp(-((d[i][j] / s) ** 2) / 2)
     return W
 
 
@@ -124,12 +132,13 @@ def median_of_pairs(d):
 
 @few
 @given(seed=seeds, n=sizes, k=st.integers(1, 11))
-def test_nearest_neighbours_are_the_naive_loop(seed, n, k):
+def test_nearest_neighbours_are_the_naive_loop_to_the_bit(seed, n, k):
     assume(k < n)
-    d = distances(cloud(seed, n))
-    W, s = nearest(d, k)
-    each_close(s, median_of_pairs(d), rtol=1e-15)
-    each_close(W.toarray(), naive_nearest(d, k, s), rtol=1e-9)
+    p = cloud(seed, n)
+    d = distances(p)
+    W, s = nearest(p, k)
+    assert s == median_of_pairs(d)
+    np.testing.assert_array_equal(W.toarray(), naive_nearest(d, k, s))
 
 
 @few
@@ -137,21 +146,63 @@ def test_nearest_neighbours_are_the_naive_loop(seed, n, k):
 def test_ties_and_shared_places_are_the_naive_loop_too(points, k, s):
     d = [[math.dist(a, b) for b in points] for a in points]
     assume(k < len(points) and np.any(d))
-    W, used = nearest(d, k, s)
+    W, used = nearest(points, k, s)
     assert used == s
     each_close(W.toarray(), naive_nearest(d, k, s), rtol=1e-9)
     np.testing.assert_array_equal((W - W.T).toarray(), 0)
 
 
 @few
+@given(
+    points=st.lists(
+        st.sampled_from([*itertools.product((-180, -90, 0, 90, 180, 350), (-90, -45, 0, 45, 90))]), min_size=3
+    ),
+    near=st.lists(st.tuples(st.floats(-1e-6, 1e-6), st.floats(-1e-6, 1e-6)), min_size=3, max_size=3),
+    k=st.integers(1, 6),
+)
+def test_on_the_globe_poles_antipodes_the_date_line_and_metres_are_the_naive_loop(points, near, k):
+    p = np.array(points + [(-4.5 + x, 48.4 + y) for x, y in near], dtype=float)[:12]
+    d = distances(p, "great-circle")
+    assume(k < len(p) and median_of_pairs(d) > 0)
+    W, s = nearest(p, k, metric="great-circle")
+    assert s == median_of_pairs(d)
+    np.testing.assert_array_equal(W.toarray(), naive_nearest(d, k, s))
+
+
+@few
+@given(points=lattice, unit=st.sampled_from([1e-200, 1e-9, 1.0, 1e9, 1e150]), offset=st.sampled_from([0.0, 1e6]))
+def test_far_off_huge_and_tiny_positions_are_the_naive_loop(points, unit, offset):
+    p = (np.array(points, dtype=float) + offset) * unit
+    d = distances(p)
+    assume(d[0].any() and median_of_pairs(d) > 0)
+    W, s = nearest(p, 1)
+    np.testing.assert_array_equal(W.toarray(), naive_nearest(d, 1, s))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "great-circle"])
+@pytest.mark.parametrize("n", [200, 201])
+def test_blocks_of_rows_and_of_bits_make_no_difference(metric, n, monkeypatch):
+    """Many nodes share few places, so that the two middle distances are apart, or equal, or tie with many others."""
+    for seed in range(4):
+        p = np.random.default_rng(seed).normal(size=(n, 2)).round(1 if seed % 2 else 9)
+        d = distances(p, metric)
+        expected = naive_nearest(d, 3, np.median(d[np.triu_indices(n, 1)]))
+        with monkeypatch.context() as patch:
+            for module in (rows, weights):
+                patch.setattr(module, "BLOCK", 700)
+            W, s = nearest(p, 3, metric=metric)
+        assert s == np.median(d[np.triu_indices(n, 1)])
+        np.testing.assert_array_equal(W.toarray(), expected)
+
+
+@few
 @given(points=lattice, k=st.integers(1, 11), seed=seeds)
 def test_the_order_of_the_nodes_does_not_matter_even_where_distances_tie(points, k, seed):
     p = np.array(points, dtype=float)
-    d = distances(p)
-    assume(k < len(p) and np.median(d[np.triu_indices(len(p), 1)]) > 0)
+    assume(k < len(p) and median_of_pairs(distances(p)) > 0)
     order = np.random.default_rng(seed).permutation(len(p))
-    W, s = nearest(d, k)
-    other, t = nearest(distances(p[order]), k)
+    W, s = nearest(p, k)
+    other, t = nearest(p[order], k)
     assert s == t
     np.testing.assert_array_equal(other.toarray(), W.toarray()[np.ix_(order, order)])
 
@@ -161,16 +212,16 @@ def test_the_order_of_the_nodes_does_not_matter_even_where_distances_tie(points,
 def test_the_unit_of_positions_and_bandwidth_does_not_matter(points, k, unit):
     p = np.array(points, dtype=float)
     assume(k < len(p) and np.ptp(p, axis=0).any())
-    W = nearest(distances(p), k, 2.0)[0]
-    other = nearest(distances(p * unit), k, 2.0 * unit)[0]
+    W = nearest(p, k, 2.0)[0]
+    other = nearest(p * unit, k, 2.0 * unit)[0]
     each_close(other.toarray(), W.toarray(), rtol=1e-9)
 
 
 @few
 @given(seed=seeds, n=sizes, unit=st.floats(1e-6, 1e6))
 def test_the_default_bandwidth_scales_with_the_positions(seed, n, unit):
-    d = distances(cloud(seed, n))
-    (W, s), (other, t) = nearest(d, 1), nearest(d * unit, 1)
+    p = cloud(seed, n)
+    (W, s), (other, t) = nearest(p, 1), nearest(p * unit, 1)
     each_close(t, s * unit)
     each_close(other.toarray(), W.toarray(), rtol=1e-9)
 
@@ -179,39 +230,49 @@ def test_rounding_does_not_choose_among_equal_neighbours():
     """On a grid with steps of 0.1 the four neighbours of a node are equally far up to the last bits."""
     grid = np.array(list(itertools.product(range(5), range(5))))
     for k in (1, 2, 3, 4, 5):
-        whole, tenths = nearest(distances(grid), k)[0], nearest(distances(grid * 0.1 + 0.7), k)[0]
+        whole, tenths = nearest(grid, k)[0], nearest(grid * 0.1 + 0.7, k)[0]
         np.testing.assert_array_equal(tenths.toarray() > 0, whole.toarray() > 0)
 
 
 def test_every_tied_neighbour_is_chosen():
-    square = nearest(distances([(0, 0), (0, 1), (1, 1), (1, 0)]), k=1, bandwidth=1.0)[0].toarray()
+    square = nearest([(0, 0), (0, 1), (1, 1), (1, 0)], k=1, bandwidth=1.0)[0].toarray()
     side = math.exp(-0.5)
     each_close(square, side * np.array([[0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]]))
 
 
 def test_nodes_at_one_place_are_tied_with_weight_1():
-    W, _ = nearest(distances([(0, 0), (0, 0), (3, 4), (3, 4)]), k=1)
+    W, _ = nearest([(0, 0), (0, 0), (3, 4), (3, 4)], k=1)
     each_close(W.toarray(), np.kron(np.eye(2), [[0, 1], [1, 0]]))
 
 
 def test_all_the_others_as_neighbours_make_the_complete_gaussian():
-    d = distances(cloud(3, 6))
-    W, s = nearest(d, k=5)
-    each_close(W.toarray(), np.exp(-(d**2) / (2 * s**2)) - np.eye(6))
+    p = cloud(3, 6)
+    W, s = nearest(p, k=5)
+    each_close(W.toarray(), np.exp(-(distances(p) ** 2) / (2 * s**2)) - np.eye(6))
 
 
-def test_the_callers_distances_are_left_as_they_were():
-    d = distances(cloud(1, 5))
-    before = d.copy()
-    nearest(d, 2), kernel(d)
-    np.testing.assert_array_equal(d, before)
+def test_many_nodes_need_no_room_for_all_their_pairs():
+    """All distances of these 90,000 would take 65 GB."""
+    side = np.arange(300.0)
+    p = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    W, _ = nearest(p, 1, bandwidth=1.0)
+    assert W.nnz == 4 * 300 * 299
+    assert set(W.data.tolist()) == {float(np.exp(-0.5))}
 
 
-LINE = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
+def test_the_callers_numbers_are_left_as_they_were():
+    p, d = cloud(1, 5), distances(cloud(1, 5))
+    before = p.copy(), d.copy()
+    nearest(p, 2), kernel(d)
+    np.testing.assert_array_equal(p, before[0])
+    np.testing.assert_array_equal(d, before[1])
+
+
+LINE = [(0, 0), (1, 0), (2, 0)]
 
 
 @pytest.mark.parametrize(
-    ("d", "options", "words"),
+    ("positions", "options", "words"),
     [
         (LINE, {"k": 0}, "0 neighbours among 3 nodes|1 to 2"),
         (LINE, {"k": 3}, "3 neighbours among 3 nodes"),
@@ -224,21 +285,14 @@ LINE = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
         (LINE, {"k": 1, "bandwidth": math.inf}, "bandwidth inf"),
         (LINE, {"k": 1, "bandwidth": "wide"}, "bandwidth 'wide'"),
         (LINE, {"k": 1, "bandwidth": 1e-3}, "no weight between any two nodes, with bandwidth 0.001"),
-        (np.zeros((3, 3)), {"k": 1}, "3 nodes at one place"),
-        (np.zeros((3, 3)), {"k": 1, "bandwidth": 1.0}, "3 nodes at one place"),
-        (distances([(0, 0)] * 4 + [(1, 0)]), {"k": 1}, "median of all pairwise distances of 0|name a bandwidth"),
-        ([[0, 1], [2, 0]], {"k": 1}, "depend on the direction"),
-        ([[0, -1], [-1, 0]], {"k": 1}, "negative"),
-        ([[0, math.nan], [math.nan, 0]], {"k": 1}, "not finite"),
-        ([[0, math.inf], [math.inf, 0]], {"k": 1}, "not finite"),
-        ([[0]], {"k": 1}, "shape (1, 1)"),
-        ([[0, 1, 2]], {"k": 1}, "shape (1, 3)"),
-        ([["a", "b"], ["c", "d"]], {"k": 1}, "no numbers"),
+        ([(1, 2)] * 3, {"k": 1}, "3 nodes at one place"),
+        ([(1, 2)] * 3, {"k": 1, "bandwidth": 1.0}, "3 nodes at one place"),
+        ([(0, 0)] * 4 + [(1, 0)], {"k": 1}, "median of all pairwise distances of 0|name a bandwidth"),
     ],
 )
-def test_bad_neighbourhoods_are_refused_with_the_reason(d, options, words):
+def test_bad_neighbourhoods_are_refused_with_the_reason(positions, options, words):
     with pytest.raises(InputError) as error:
-        nearest(d, **options)
+        nearest(positions, **options)
     assert all(part in str(error.value) for part in words.split("|"))
 
 
@@ -353,7 +407,7 @@ def test_the_molene_graph():
         coords, lonlat, ground = file["coords"], file["lonlat"], file["distances"]
     d = [[math.dist(a, b) for b in coords] for a in coords]
     s = median_of_pairs(d)
-    W, used = nearest(distances(coords))
+    W, used = nearest(coords)
     each_close(used, s, rtol=1e-14)
     assert W.nnz == 2 * 113
     each_close(W.toarray(), naive_nearest(d, 5, s), rtol=1e-9)

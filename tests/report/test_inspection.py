@@ -105,7 +105,7 @@ def test_without_a_graph_only_the_signals_are_looked_at(tmp_path):
 
 
 def test_built_in_and_exported_data_can_be_inspected(tmp_path, tiny):
-    from grcd.data.formats.writing import write_dataset
+    from grcd.data.formats.exported import write_dataset
 
     write_dataset(tmp_path / "d.npz", tiny)
     assert inspect(tmp_path / "d.npz").method["split"] == [60, 30, 40]
@@ -134,7 +134,7 @@ def test_wrong_options_are_errors_and_not_warnings(tmp_path):
 
 
 def test_exported_data_show_their_gaps(tmp_path):
-    from grcd.data.formats.writing import write_dataset
+    from grcd.data.formats.exported import write_dataset
 
     x = readings()
     x[:7, 2] = np.nan

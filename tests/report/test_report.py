@@ -21,7 +21,8 @@ import grcd
 from grcd import cli, report
 from grcd.cli import demo
 from grcd.core.files import make_folder
-from grcd.data.formats.writing import write_dataset, write_signals
+from grcd.data.formats.exported import write_dataset
+from grcd.data.formats.writing import write_signals
 from grcd.evaluation import distances, evaluate
 from grcd.metrics.distances import node_kolmogorov_smirnov
 from grcd.report import drawings, pictures

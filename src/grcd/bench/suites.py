@@ -24,12 +24,13 @@ from itertools import product
 from typing import Any
 
 from ..core.errors import unknown
+from ..data import catalog
 from ..evaluation.fillers import FILLERS
 from ..evaluation.filling import MASKS
 from ..training.methods import METHODS
 from .cells import Cell
 
-SETTINGS = ("metr-la", "molene", "sbm-c1", "sbm-c4", "sbm-c16")
+SETTINGS = tuple(catalog.SETTINGS)
 BUDGETS = (4, 6, 8, 12, 16, 32, 64)
 CONTROLS = ("control-diagonal", "control-full", "control-gmrf", "control-spectral", "control-mixture")
 DRAWS = 5
@@ -38,8 +39,8 @@ Names = Sequence[str] | None  # of settings; None: the suite's own
 FEW = (1, 2)  # budgets below those of the paper
 RHOS = (1.0, 2.0, 3.0, 5.0, 7.0)
 LADDER = ("clock", "clock+reference", "clock+reference+residual", "clock+reference+residual+exponential")
-BOUNDS = {"metr-la": "0,70"}  # of the readings there are
-NEAR_ZERO = {"metr-la": 32.6356}  # else 32.64: terminal SNR of a hundredth or less
+BOUNDS = {name: setting.bounds for name, setting in catalog.SETTINGS.items() if setting.bounds}
+NEAR_ZERO = {name: setting.near_zero_kappa for name, setting in catalog.SETTINGS.items()}
 
 
 def cells(

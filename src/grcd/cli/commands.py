@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from . import bench, data, parsing, trained
-from .options import Data, Device, Force, Json, Seed, asked, on_data
+from .options import Data, Device, Force, Json, Seed, changed, on_data
 
 app = typer.Typer(
     help="Generative models for signals on graphs: train, sample, score, in four network evaluations.",
@@ -78,7 +79,8 @@ def train(
     run = out or Path("runs") / f"{dataset.name}-{method}-s{seed}"
     before = is_finished(run) and not force
     model = GRCD(dataset.graph, method, seed, device, **chosen)
-    fit(model, dataset, run, force, {"asked": asked(data, options), "command": parsing.command()})
+    origin = replace(dataset.origin, options={"source": data, **changed(options)}, command=parsing.command())
+    fit(model, replace(dataset, origin=origin), run, force)
     result = model.result
     print(f"{run}: {'has finished already' if before else 'finished'}")
     print(f"  {result['updates']} updates in {result['seconds']:.0f} s; {result['stopped']}")

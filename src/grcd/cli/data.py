@@ -16,10 +16,10 @@ app = typer.Typer(help="Datasets: list, get, inspect and export them.", no_args_
 @app.command("list")
 def list_data() -> None:
     """The datasets that have a name."""
-    from ..data.catalog.recipes import NAMES
+    from ..data.catalog import DATASETS
 
-    for name, about in NAMES.items():
-        print(f"{name:10}{about}")
+    for name, dataset in DATASETS.items():
+        print(f"{name:10}{dataset.about}")
     print(
         "\nYour own: --data FILE --graph FILE; grcd data inspect FILE --graph FILE tells whether they suit the method."
     )
@@ -31,7 +31,7 @@ def get(
     data_dir: Annotated[
         Path | None, typer.Option(help="Where to put it; by default GRCD_DATA, or else the user's cache folder.")
     ] = None,
-    given: Annotated[
+    own: Annotated[
         list[Path] | None, typer.Option("--from", help="A file or folder you have already; may be repeated.")
     ] = None,
     mirror: Annotated[
@@ -43,13 +43,13 @@ def get(
     METR-LA: speeds from the repository thanhquanse/PGAIN-VS, which states no licence; graph and positions from
     liyaguang/DCRNN (MIT), with which the data were published. Molene: Meteo-France, Licence Ouverte / Open Licence.
     """
-    from ..data.catalog import sources
-    from ..data.catalog.recipes import folders
+    from ..data import catalog
+    from ..data.catalog.sources import folders
 
-    paths = sources.get(name, folders(data_dir)[0], given or [], mirror)
-    for path in paths:
+    source = catalog.source(name)
+    for path in source.get(folders(data_dir)[0], own or [], mirror):
         print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
-    print(sources.SOURCES[name].licence)
+    print(source.licence)
 
 
 @app.command("inspect")
@@ -70,12 +70,12 @@ def inspect_data(
         if len(files) > 1:
             raise InputError(f"--picture for {len(files)} files", "one file", "draw one at a time")
         refuse_existing(picture, force)
-    found = {file: inspect(file, picture=picture, **options) for file in files}
+    inspections = {file: inspect(file, picture=picture, **options) for file in files}
     if as_json:
-        values = {file: inspection.to_dict() for file, inspection in found.items()}
+        values = {file: inspection.to_dict() for file, inspection in inspections.items()}
         print(json.dumps(values[files[0]] if len(files) == 1 else values))
         return
-    print("\n\n".join(str(inspection) for inspection in found.values()))
+    print("\n\n".join(str(inspection) for inspection in inspections.values()))
     if picture is not None and picture.exists():
         print(f"drawn: {picture}")
 
@@ -91,7 +91,7 @@ def export(
     """Write a dataset as used (filled, split, capped) to one file: train, val, test, mean, std, adjacency, node_ids."""
     from ..core.files import refuse_existing
     from ..data import load_dataset
-    from ..data.formats.writing import check_dataset_ending, write_dataset
+    from ..data.formats.exported import check_dataset_ending, write_dataset
 
     check_dataset_ending(out)
     refuse_existing(out, force)

@@ -1,16 +1,17 @@
-"""Options that several commands share; those that say which data one works on are the fields of `load_dataset`."""
+"""Options that several commands share; those that say which data one works on are `data.options`."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-import math
 import typing
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from ..data import options
 
 Data = Annotated[str, typer.Option("--data", help="A dataset's name, or a file of signals.")]
 Trained = Annotated[Path, typer.Argument(help="A finished run folder.")]
@@ -21,29 +22,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
 
-def _option(kind: Any, help: str, *names: str) -> Any:
-    return Annotated[kind, typer.Option(*names, help=help, rich_help_panel="Data")]
-
-
-# In the order of the help; the defaults are those of `load_dataset`.
-DATA: dict[str, tuple[object, object]] = {
-    "graph": (_option(str | None, "The graph's file, if the data do not hold it.", "--graph"), None),
-    "symmetrize": (_option(str | None, "half-sum or max, for a graph with directed weights."), None),
-    "k": (_option(int | None, "Positions: link each node to so many nearest ones [5].", "--neighbours", "--k"), None),
-    "bandwidth": (_option(float | None, "Positions, distances: width of the Gaussian weights."), None),
-    "metric": (_option(str | None, "Positions: euclidean or great-circle."), None),
-    "threshold": (_option(float | None, "Distances: smallest weight that is kept [0.1]."), None),
-    "drop": (_option(list[str] | None, "A node to leave out; may be repeated."), None),
-    "common": (_option(bool, "Drop nodes that only the signals or only the graph have.", "--common"), False),
-    "missing": (_option(list[float] | None, "A value that marks a missing reading; may be repeated."), None),
-    "fill": (_option(str | None, "forward-backward, linear, mean or none."), None),
-    "split_by": (_option(str | None, "chronological, random, or the column that says train, val, test."), None),
-    "split_seed": (_option(int, "For a random split."), 0),
-    "val": (_option(str | None, "A file of validation signals."), None),
-    "test": (_option(str | None, "A file of test signals."), None),
-    "cap": (_option(str | None, "At most so many signals a split: N, or TRAIN,VAL,TEST."), None),
-    "unit": (_option(str | None, "The signals' unit, for labels."), None),
-    "data_dir": (_option(Path | None, "Where metr-la and molene lie; else GRCD_DATA, then the cache."), None),
+# Those that say which data one works on, by name: annotation and default.
+DATA: dict[str, tuple[Any, Any]] = {
+    option.name: (
+        Annotated[option.typed, typer.Option(*option.help.flags, help=option.help.text, rich_help_panel="Data")],
+        option.default or (None if option.default == () else option.default),
+    )
+    for option in options.listed()
 }
 
 
@@ -51,9 +36,9 @@ def on_data(command: Callable) -> Callable:
     """Add the data options to a command, which gets them in one dictionary, ``options``."""
 
     @functools.wraps(command)
-    def wrapper(**given: Any) -> Any:
-        options = {key: given.pop(key) for key in DATA}
-        return command(**given, options=_parsed(options))
+    def wrapper(**values: Any) -> Any:
+        chosen = {key: values.pop(key) for key in DATA}
+        return command(**values, options=_parsed(chosen))
 
     hints = typing.get_type_hints(command, include_extras=True)
     own = [p.replace(annotation=hints[p.name]) for p in inspect.signature(command).parameters.values()]
@@ -70,49 +55,35 @@ def on_data(command: Callable) -> Callable:
     return wrapper
 
 
-def _parsed(options: dict) -> dict:
+def _parsed(values: dict) -> dict:
     from ..core.errors import InputError
 
-    cap = options["cap"]
+    cap = values["cap"]
     try:
-        options["cap"] = None if cap is None else [int(part) for part in cap.split(",")]
+        values["cap"] = None if cap is None else [int(part) for part in cap.split(",")]
     except ValueError:
         raise InputError(f"--cap {cap}", "a number, or three with commas", "give e.g. --cap 20000,3000,5000") from None
-    options["missing"], options["drop"] = markers(options["missing"]) or None, options["drop"] or ()
-    return options
+    values["missing"], values["drop"] = options.markers(values["missing"]) or None, values["drop"] or ()
+    return values
 
 
-def markers(values: list[float] | None) -> list[float]:
-    """Of missing readings; NaN is one anyway."""
+def changed(values: dict) -> dict:
+    """The data options that were given, as a run remembers them."""
+    chosen = {key: value for key, value in values.items() if value not in (DATA[key][1], ())}
+    return {key: str(value) if isinstance(value, Path) else value for key, value in chosen.items()}
+
+
+def of_run(manifest: dict, run: Path) -> dict:
+    """What ``load_dataset`` takes to bring the data of a run again, as far as the run remembers."""
     from ..core.errors import InputError
+    from ..data.catalog import DATASETS
+    from ..data.origin import Origin
 
-    if any(math.isinf(value) for value in values or []):
-        raise InputError("--missing inf", "a finite number", "empty those cells: an infinite reading is none")
-    return [value for value in values or [] if not math.isnan(value)]
-
-
-def marked(facts: dict) -> list[float]:
-    """What marked a missing reading when the run was trained."""
-    return facts["data"].get("made", {}).get("markers", [])
-
-
-def asked(data: str, options: dict) -> dict:
-    """What a command was asked to work on, as a run remembers it: the fields of `load_dataset` that were given."""
-    given = {key: value for key, value in options.items() if value not in (DATA[key][1], ())}
-    return {"source": data, **{key: str(value) if isinstance(value, Path) else value for key, value in given.items()}}
-
-
-def found_again(facts: dict, run: Path) -> dict:
-    """The data of a run, as it remembers them."""
-    from ..core.errors import InputError
-    from ..data.catalog.recipes import NAMES
-
-    data = facts["data"]
-    remembered = data.get("made", {}).get("asked", {})
+    remembered, name = Origin.of_run(manifest).options, manifest["data"]["name"]
     if remembered and {*remembered} <= {"source", *DATA}:
         return remembered
-    if data["name"] in NAMES:
-        return {"source": data["name"]}
+    if name in DATASETS:
+        return {"source": name}
     raise InputError(
         f"{run}, which does not say where its data are", "data to compare with", "name them: --data FILE --graph FILE"
     )

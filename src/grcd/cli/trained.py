@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from . import parsing
-from .options import Common, Device, Force, Json, Seed, Trained, asked, found_again, marked, markers, on_data
+from .options import Common, Device, Force, Json, Seed, Trained, changed, of_run, on_data
 
 
 def sample(
@@ -71,23 +71,26 @@ def impute(
     from ..core.files import refuse_existing
     from ..data.formats.filled import Filled
     from ..data.formats.writing import check_writable_ending
-    from ..data.given import read_given
+    from ..data.observed import read_observed
+    from ..data.options import markers
+    from ..data.origin import Origin
     from ..model import load
 
     refuse_existing(out, force)
     check_writable_ending(out)
     levels = parsing.shares(quantiles)
     model = load(run, device)
-    given = read_given(observed, model.graph, markers(missing) or marked(model.facts), common, absent=True)
-    found = model.fillings(given.x, n, nfe, seed, posterior)
-    draws = ((rows, drawn[:, :, given.order]) for rows, drawn in found)
-    shape = (n, len(given.x), len(given.order))
-    Filled(given.node_ids, given.times, levels, model.unit).write(out, draws, shape, ensemble)
+    marks = markers(missing) or Origin.of_run(model.facts).markers or ()
+    table = read_observed(observed, model.graph, marks, common, absent=True)
+    fillings = model.fillings(table.x, n, nfe, seed, posterior)
+    draws = ((rows, drawn[:, :, table.order]) for rows, drawn in fillings)
+    shape = (n, len(table.x), len(table.order))
+    Filled(table.node_ids, table.times, levels, model.unit).write(out, draws, shape, ensemble)
     gaps, signals, each = (
         parsing.counted(count, what)
-        for count, what in ((int((given.x != given.x).sum()), "gap"), (len(given.x), "signal"), (n, "draw"))
+        for count, what in ((int((table.x != table.x).sum()), "gap"), (len(table.x), "signal"), (n, "draw"))
     )
-    print(f"{out}: {gaps} in {signals} on {len(given.order)} nodes filled, {each} each")
+    print(f"{out}: {gaps} in {signals} on {len(table.order)} nodes filled, {each} each")
 
 
 def augment(
@@ -108,18 +111,19 @@ def augment(
     """
     from ..core.files import refuse_existing
     from ..data.formats.writing import check_writable_ending, write_signals
-    from ..data.given import read_given
+    from ..data.observed import read_observed
+    from ..data.origin import Origin
     from ..model import load
 
     refuse_existing(out, force)
     check_writable_ending(out)
     model = load(run, device)
-    given = read_given(signals, model.graph, marked(model.facts), common)
-    found = model.augment(given.x, strength, n, nfe, seed)[:, :, given.order]
-    times = given.times if n == 1 else None  # of several variations none is the one of that time
-    write_signals(out, found.reshape(-1, len(given.order)), tuple(given.node_ids), model.unit, times)
+    table = read_observed(signals, model.graph, Origin.of_run(model.facts).markers or (), common)
+    variations = model.augment(table.x, strength, n, nfe, seed)[:, :, table.order]
+    times = table.times if n == 1 else None  # of several variations none is the one of that time
+    write_signals(out, variations.reshape(-1, len(table.order)), tuple(table.node_ids), model.unit, times)
     print(
-        f"{out}: {parsing.counted(n, 'variation')} of {parsing.counted(len(given.x), 'signal')}, strength {strength:g}"
+        f"{out}: {parsing.counted(n, 'variation')} of {parsing.counted(len(table.x), 'signal')}, strength {strength:g}"
     )
 
 
@@ -145,7 +149,8 @@ def score(
 
     from ..core.files import refuse_existing, refuse_other_ending, whole
     from ..data.formats.writing import refuse_not_finite, warn_of_formulas
-    from ..data.given import read_given
+    from ..data.observed import read_observed
+    from ..data.origin import Origin
     from ..data.times import as_text
     from ..model import load
 
@@ -153,18 +158,18 @@ def score(
         refuse_existing(out, force)
         refuse_other_ending(out, ".csv")
     model = load(run, device)
-    given = read_given(signals, model.graph, marked(model.facts), common)
-    readings = (~np.isnan(given.x)).sum(axis=1)
-    likelihood, error = model.log_prob(given.x, posterior, seed=seed)
+    table = read_observed(signals, model.graph, Origin.of_run(model.facts).markers or (), common)
+    readings = (~np.isnan(table.x)).sum(axis=1)
+    likelihood, error = model.log_prob(table.x, posterior, seed=seed)
     refuse_not_finite(np.stack([likelihood, error]), "the log-likelihoods" if out is None else out)
-    table: dict[str, Any] = {"signal": range(len(given.x))} if given.times is None else {"time": as_text(given.times)}
-    table |= {"log_likelihood": likelihood, "error": error}
-    table |= {} if (readings == len(model.graph)).all() else {"readings": readings}
-    about, each = list(table), None
+    columns: dict[str, Any] = {"signal": range(len(table.x))} if table.times is None else {"time": as_text(table.times)}
+    columns |= {"log_likelihood": likelihood, "error": error}
+    columns |= {} if (readings == len(model.graph)).all() else {"readings": readings}
+    about, each = list(columns), None
     if nodes:
-        each = pandas.DataFrame(model.node_log_prob(given.x)[:, given.order], columns=given.node_ids)
-        table |= dict(each.items())
-    frame = pandas.DataFrame(table)
+        each = pandas.DataFrame(model.node_log_prob(table.x)[:, table.order], columns=table.node_ids)
+        columns |= dict(each.items())
+    frame = pandas.DataFrame(columns)
     if out is not None:
         with whole(out) as temporary:
             frame.to_csv(temporary, index=False)
@@ -207,21 +212,22 @@ def report(
     from ..data import load_dataset
     from ..data.formats.signals import read_signals
     from ..data.matching import fitted
+    from ..data.options import flag
     from ..model import load
 
     out = run / "report.html" if out is None else out
     refuse_other_ending(out, ".html")
-    if data is None and (given := {*asked("", options)} - {"source", "common"}):
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(given))
+    if data is None and (others := {*changed(options)} - {"common"}):
+        names = ", ".join(flag(name) for name in sorted(others))
         raise InputError(f"{names} without --data", "both, or neither", "add --data FILE, or leave it out")
     model = load(run, device)
     refuse_existing(out, force or out == run / "report.html")
-    found = found_again(model.facts, run) if data is None else {"source": data, **options}
     try:
-        dataset, signals = load_dataset(**found), None
+        dataset = load_dataset(**(of_run(model.facts, run) if data is None else {"source": data, **options}))
     except InputError as error:
         do = error.do if data else "if the data have moved, say where they are: --data FILE --graph FILE"
         raise InputError(error.got, error.expected, do) from None
+    signals = None
     if samples is not None:
         table = read_signals(samples, nodes=dataset.graph.node_ids)
         signals, _ = fitted(table.values, table.node_ids, dataset.graph, str(samples), common=options["common"])

@@ -8,10 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from ..core.errors import InputError, unknown
+from ..core.errors import InputError, shortened, unknown
 from ..core.rows import blocks
 from ..graphs.graph import Graph
 from .normalizer import Normalizer, check_signals
+from .notes import Note
+from .origin import Origin
 from .splits import NAMES as SPLIT_NAMES
 
 
@@ -27,8 +29,8 @@ class Dataset:
     unit: str = ""
     times: dict[str, np.ndarray] = field(default_factory=dict)  # by split: (samples,), if known
     filled: dict[str, np.ndarray] = field(default_factory=dict)  # by split: (samples, nodes), True where made up
-    notes: tuple[str, ...] = ()  # what was done on reading that the user should know
-    facts: dict = field(default_factory=dict)  # where it came from and how it was made; written into every run
+    notes: tuple[Note, ...] = ()  # what was done on reading that the user should know
+    origin: Origin = field(default_factory=Origin)  # where it came from and how it was prepared; written into every run
 
     def __post_init__(self) -> None:
         for split in SPLIT_NAMES:
@@ -43,17 +45,34 @@ class Dataset:
         if times is not None and np.shape(times) != shape[:1]:
             raise InputError(f"{np.shape(times)} times for {shape[0]} {split} signals", "one a signal", "export again")
 
-    def split(self, name: str) -> np.ndarray:
+    def __repr__(self) -> str:
+        """Three lines: how many signals, where from, on which graph."""
+        counts = " / ".join(f"{len(self.split(split)):,}" for split in SPLIT_NAMES)
+        unit = f" in {shortened(self.unit)}" if self.unit else ""
+        lines = (
+            f"Dataset {shortened(self.name)}: {counts} signals{unit} (train / val / test)",
+            f"from {shortened(self.origin.source or 'memory', 80)}",
+            repr(self.graph).partition("\n")[0],
+        )
+        return "\n  ".join(lines)
+
+    @property
+    def facts(self) -> dict:
+        """``origin`` as a run keeps it."""
+        return self.origin.to_dict()
+
+    def split(self, name: str) -> np.ndarray:  # (samples, nodes)
+        """The signals of train, val or test."""
         if name not in SPLIT_NAMES:
             raise unknown("split", name, SPLIT_NAMES)
         return getattr(self, name)
 
     def observed(self, split: str) -> np.ndarray | None:  # (samples, nodes)
         """True where there was a reading, neither missing nor filled; None if there was one everywhere."""
-        seen = ~np.isnan(self.split(split))
+        observed = ~np.isnan(self.split(split))
         if split in self.filled:
-            seen &= ~self.filled[split]
-        return None if seen.all() else seen
+            observed &= ~self.filled[split]
+        return None if observed.all() else observed
 
     @cached_property
     def normalizer(self) -> Normalizer:

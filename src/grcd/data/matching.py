@@ -10,9 +10,10 @@ import numpy as np
 from ..core.errors import InputError, some
 from ..core.rows import blocks
 from ..graphs.graph import Graph
+from .notes import Note
 
-Match = tuple[np.ndarray, Graph, tuple[str, ...]]
-Fitted = tuple[np.ndarray, tuple[str, ...]]
+Match = tuple[np.ndarray, Graph, tuple[Note, ...]]
+Fitted = tuple[np.ndarray, tuple[Note, ...]]
 
 
 def matched(values: np.ndarray, ids: Sequence[str] | None, graph: Graph, where: str, common: bool = False) -> Match:
@@ -24,7 +25,7 @@ def matched(values: np.ndarray, ids: Sequence[str] | None, graph: Graph, where: 
         return _by_name(values, ids, graph, where, common)
     if len(ids) != len(graph):
         raise InputError(f"{len(ids)} columns in {where}", f"{len(graph)}, as the graph has nodes", "name its nodes")
-    note = f"the graph has no node names: its order is taken to be that of the columns in {where}"
+    note = Note("the graph has no node names", f"its order is taken to be that of the columns in {where}")
     notes = () if tuple(ids) == graph.node_ids else (note,)
     return values, replace(graph, node_ids=tuple(ids), named=True), notes
 
@@ -44,8 +45,8 @@ def fitted(values: np.ndarray, ids: Sequence[str] | None, graph: Graph, where: s
 
 def _by_name(values: np.ndarray, ids: Sequence[str] | None, graph: Graph, where: str, common: bool) -> Match:
     if ids is None:
-        said = graph.named and values.shape[1:] == (len(graph),)
-        return values, graph, (f"{where} has no node names: its columns are taken in the graph's order",) * said
+        note = Note(f"{where} has no node names", "its columns are taken in the graph's order")
+        return values, graph, (note,) if graph.named and values.shape[1:] == (len(graph),) else ()
     if tuple(ids) == graph.node_ids:
         return values, graph, ()
     place, here = {name: i for i, name in enumerate(ids)}, set(graph.node_ids)
@@ -57,7 +58,7 @@ def _by_name(values: np.ndarray, ids: Sequence[str] | None, graph: Graph, where:
     graph = _reduced(graph, place, len(missing))
     gone = [f"{len(extra)} of the signals ({some(extra)})"] * bool(extra)
     gone += [f"{len(missing)} of the graph ({some(missing)})"] * bool(missing)
-    note = f"nodes that only one side has, {' and '.join(gone)}: dropped"
+    note = Note(f"nodes that only one side has, {' and '.join(gone)}", "dropped")
     return values[:, [place[name] for name in graph.node_ids]], graph, (note,)
 
 

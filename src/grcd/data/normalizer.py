@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,14 +85,19 @@ class Normalizer:
         return signals
 
 
+class UnusableNodes(InputError):
+    """Nodes whose training signals cannot be normalised."""
+
+    def __init__(self, got: str, expected: str, do: str, nodes: Sequence[str] = ()):
+        super().__init__(got, expected, do)
+        self.nodes = tuple(nodes)
+
+
 def _refuse_nodes(which: np.ndarray, graph: Graph, what: str, expected: str) -> None:
     if which.any():
         names = [graph.node_ids[i] for i in np.flatnonzero(which)]
-        raise InputError(
-            f"{len(names)} nodes {what}: {some(names)}",
-            expected,
-            "leave those nodes out (--drop NAME)",
-        )
+        got = f"{len(names)} nodes {what}: {some(names)}"
+        raise UnusableNodes(got, expected, "leave those nodes out (--drop NAME)", names)
 
 
 def check_signals(

@@ -22,14 +22,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.errors import InputWarning
 from ..core.rows import BLOCK, blocks, evenly
 from . import times as clock
+from .notes import Note
+from .notes import warn as warn_of
 
 FAR, APART = 30.0, 20.0  # robust standard deviations; times the distance of the next reading
 MOST, SHARE = 8, 20  # of a node, and one in so many: more of them are no accident
 DIFFERENT = 5  # readings from which a distance can be told
-TOLD = 3  # that a note names
+NAMED = 3  # that a note names
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ def find(signals: np.ndarray) -> list[Outlier]:  # (samples, nodes), NaN where m
         for rows in blocks(*signals.shape):
             farthest = np.fmax(farthest, np.nanmax(np.abs(signals[rows] - centre) / scale, axis=0))
         wild = np.flatnonzero(farthest > FAR)
-        found = [each for node in wild for each in _apart(signals[:, node], int(node), centre[node], scale[node])]
-    return sorted(found, key=lambda each: -each.z)
+        outliers = [each for node in wild for each in _apart(signals[:, node], int(node), centre[node], scale[node])]
+    return sorted(outliers, key=lambda each: -each.z)
 
 
 def _usual(signals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # (nodes,) each
@@ -79,31 +80,36 @@ def _apart(column: np.ndarray, node: int, centre: float, scale: float) -> Iterat
 
 
 def notes(
-    signals: np.ndarray, node_ids: Sequence[str], times: np.ndarray | None = None, what: str = "signal"
-) -> list[str]:
-    """What was found and what to do about it, in a line, if there is anything."""
-    found = find(signals)
-    if not found:
+    signals: np.ndarray,  # (samples, nodes)
+    node_ids: Sequence[str],
+    times: np.ndarray | None = None,  # (samples,)
+    what: str = "signal",
+) -> list[Note]:
+    """The outliers there are and what to do about them, in one note, if there are any."""
+    outliers = find(signals)
+    if not outliers:
         return []
-    told, one = found[:TOLD], len(found) == 1
-    rows = [each.row for each in told]
+    worst, one = outliers[:NAMED], len(outliers) == 1
+    rows = [each.row for each in worst]
     when = [f"{what} {row + 1}" for row in rows] if times is None else [f"time {t}" for t in clock.as_text(times[rows])]
     named = [
         f"{each.value:g} at node {node_ids[each.node]}, {moment}, robust z-score {each.z:.3g}"
-        for each, moment in zip(told, when, strict=True)
+        for each, moment in zip(worst, when, strict=True)
     ]
-    rest = f"; and {len(found) - TOLD} more" if len(found) > TOLD else ""
-    markers = " ".join(f"--missing {value!r}" for value in dict.fromkeys(each.value for each in found))
-    by = f"an empty cell, NaN, or {markers}" if len(found) <= TOLD else "empty cells, NaN, or --missing VALUE"
+    rest = f"; and {len(outliers) - NAMED} more" if len(outliers) > NAMED else ""
+    markers = " ".join(f"--missing {value!r}" for value in dict.fromkeys(each.value for each in outliers))
+    by = f"an empty cell, NaN, or {markers}" if len(outliers) <= NAMED else "empty cells, NaN, or --missing VALUE"
     return [
-        f"{len(found)} reading{' is' if one else 's are'} far from all others of {'its' if one else 'their'} node "
-        f"({'; '.join(named)}{rest}): if {'it is wrong, make it a gap' if one else 'they are wrong, make them gaps'} "
-        f"({by}); if not, train with --set marginals=quantile, or the rest of the node counts for nothing"
+        Note(
+            f"{len(outliers)} reading{' is' if one else 's are'} far from all others of {'its' if one else 'their'} "
+            f"node ({'; '.join(named)}{rest})",
+            f"if {'it is wrong, make it a gap' if one else 'they are wrong, make them gaps'} ({by}); if not, train "
+            "with --set marginals=quantile, or the rest of the node counts for nothing",
+        )
     ]
 
 
 def warn(node_ids: Sequence[str], **signals: np.ndarray) -> None:
     """The same as warnings, of signals by what they are for."""
     for purpose, x in signals.items():
-        for note in notes(x, node_ids, what=f"{purpose} signal"):
-            warnings.warn(note, InputWarning, stacklevel=3)
+        warn_of(notes(x, node_ids, what=f"{purpose} signal"), stacklevel=3)

@@ -100,9 +100,9 @@ def _refuse(bad: np.ndarray, cells: np.ndarray, where: str) -> None:
 
 
 def _refuse_mixed_zones(series: Any, where: str) -> None:
-    found = series.str.extract(OFFSET, expand=False).str.replace("^([+-])([0-9])$", r"\g<1>0\2", regex=True)
-    found = found.str.replace(":", "").str.ljust(5, "0")  # +1, +01, +0100 and +01:00 are one
-    zones = found.replace({"Z0000": "+0000", "-0000": "+0000"}).fillna("none").unique()
+    offsets = series.str.extract(OFFSET, expand=False).str.replace("^([+-])([0-9])$", r"\g<1>0\2", regex=True)
+    offsets = offsets.str.replace(":", "").str.ljust(5, "0")  # +1, +01, +0100 and +01:00 are one
+    zones = offsets.replace({"Z0000": "+0000", "-0000": "+0000"}).fillna("none").unique()
     if len(zones) > 1:
         raise InputError(
             f"several offsets from UTC among the times of {where}: {some(zones)}",

@@ -31,9 +31,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ..core.errors import InputError, some, unknown
+from ..core.errors import InputError, shortened, some, unknown
 from .edges import EdgeList, checked_ids
-from .weights import checked_positions, distances, kernel, nearest
+from .weights import checked_positions, kernel, nearest
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -170,9 +170,8 @@ class Graph:
         metric: str = "euclidean",  # or "great-circle", in kilometres
     ) -> Graph:
         """A graph of nearest neighbours, with Gaussian weights."""
-        gaps = distances(coords, metric)
-        k = min(5, len(gaps) - 1) if k is None else k
-        W, s = nearest(gaps, k, bandwidth)
+        W, s = nearest(coords, k, bandwidth, metric)
+        k = min(5, W.shape[0] - 1) if k is None else k
         how = "great-circle, km" if metric == "great-circle" else metric
         origin = f"{k} nearest neighbour{'s' * (k > 1)} of positions ({how}), Gaussian weights of bandwidth {s:.6g}"
         return cls.from_adjacency(W, node_ids, coords=coords, origin=origin)
@@ -185,6 +184,11 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self.node_ids)
+
+    def __repr__(self) -> str:
+        """Two lines: how large, and how it was made."""
+        named = f" ({some(self.node_ids, 3)})" if self.named else ""
+        return f"Graph of {len(self):,} nodes{named}, {self.pairs:,} pairs\n  {shortened(self.origin, 110)}"
 
     @cached_property
     def degree(self) -> np.ndarray:  # (nodes,)

@@ -20,7 +20,7 @@ would decide. Nodes at the same place are at distance 0 and have weight 1.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,75 +28,169 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..core.errors import InputError, some, unknown
+from ..core.rows import BLOCK, blocks
 
 EARTH_RADIUS = 6371.0088  # km, the mean radius
 TIE = 1e-9  # relative
-LARGEST = 20_000  # nodes: all their distances take 3 GB
+SLACK = 1e-6, 1e-12  # relative, and of the extent of all: what a tree may be off by, and more
+DIGITS = ((22, 42), (21, 21), (21, 0))  # of 64 bits: how many at a time, and how many are behind them
+LARGEST = 100_000  # nodes
 
 
-def distances(
-    coords: ArrayLike,  # (nodes, 2): (x, y), or (longitude, latitude) in degrees
+def distance(
+    a: np.ndarray,  # (..., 2): (x, y), or (longitude, latitude) in degrees
+    b: np.ndarray,  # (..., 2)
     metric: str = "euclidean",
-) -> np.ndarray:  # (nodes, nodes)
-    """All pairwise distances: in the unit of the coordinates, or in kilometres along the great circle."""
-    if metric not in METRICS:
-        raise unknown("metric", metric, METRICS)
-    p = checked_positions(coords)
-    if len(p) > LARGEST:
-        raise InputError(f"positions of {len(p)} nodes", f"up to {LARGEST}", "give the graph as a list of edges")
-    with np.errstate(over="ignore", invalid="ignore"):
-        d = METRICS[metric](p)
-    if not np.isfinite(d).all():
-        raise InputError("positions too far apart for their distance to be a number", "coordinates", "check the unit")
-    return d
+) -> np.ndarray:  # (...)
+    """From places to places, broadcast: in the unit of the coordinates, or in kilometres along the great circle."""
+    return METRICS[metric].between(a, b)
 
 
-def _euclidean(p: np.ndarray) -> np.ndarray:
-    return np.hypot(*(p[:, None] - p[None, :]).transpose(2, 0, 1))
+class Euclidean:
+    """Places in a plane."""
+
+    @staticmethod
+    def between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        step = a - b
+        return np.hypot(step[..., 0], step[..., 1])
+
+    @staticmethod
+    def straight(p: np.ndarray) -> np.ndarray:  # (nodes, 2)
+        """Scaled by a power of two, which is exact, so that squares do not overflow."""
+        return np.ldexp(p, -int(np.frexp(np.abs(p).max())[1]))
+
+    @staticmethod
+    def check(p: np.ndarray) -> None:
+        with np.errstate(over="ignore"):
+            widest = Euclidean.between(p.min(axis=0), p.max(axis=0))
+        if not np.isfinite(widest):
+            raise InputError(
+                "positions too far apart for their distance to be a number", "coordinates", "check the unit"
+            )
 
 
-def _great_circle(p: np.ndarray) -> np.ndarray:
-    outside = np.flatnonzero((np.abs(p) > (360.0, 90.0)).any(axis=1))
-    if len(outside):
-        row = outside[0]
-        raise InputError(
-            f"longitude {p[row, 0]:g}, latitude {p[row, 1]:g} at node {row} ({len(outside)} such nodes)",
-            "degrees, longitude first: up to 360 and up to 90 either way",
-            'swap the columns if latitude comes first, or name the metric "euclidean" if these are x and y',
-        )
-    lam, phi = np.radians(p).T
-    across = np.cos(phi)[:, None] * np.cos(phi)[None, :]
-    h = np.sin((phi[:, None] - phi) / 2) ** 2 + across * np.sin((lam[:, None] - lam) / 2) ** 2
-    return 2 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(h, 1.0)))
+class GreatCircle:
+    """Places on the Earth, by the haversine formula."""
+
+    @staticmethod
+    def between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        (lam_a, phi_a), (lam_b, phi_b) = (np.moveaxis(np.radians(p), -1, 0) for p in (a, b))
+        across = np.cos(phi_a) * np.cos(phi_b)
+        h = np.sin((phi_a - phi_b) / 2) ** 2 + across * np.sin((lam_a - lam_b) / 2) ** 2
+        return 2 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(h, 1.0)))
+
+    @staticmethod
+    def straight(p: np.ndarray) -> np.ndarray:  # (nodes, 3)
+        """On the unit sphere, where the chord grows with the arc."""
+        lam, phi = np.radians(p).T
+        return np.stack([np.cos(phi) * np.cos(lam), np.cos(phi) * np.sin(lam), np.sin(phi)], axis=1)
+
+    @staticmethod
+    def check(p: np.ndarray) -> None:
+        outside = np.flatnonzero((np.abs(p) > (360.0, 90.0)).any(axis=1))
+        if len(outside):
+            row = outside[0]
+            raise InputError(
+                f"longitude {p[row, 0]:g}, latitude {p[row, 1]:g} at node {row} ({len(outside)} such nodes)",
+                "degrees, longitude first: up to 360 and up to 90 either way",
+                'swap the columns if latitude comes first, or name the metric "euclidean" if these are x and y',
+            )
 
 
-METRICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"euclidean": _euclidean, "great-circle": _great_circle}
+METRICS: dict[str, type[Euclidean] | type[GreatCircle]] = {"euclidean": Euclidean, "great-circle": GreatCircle}
 
 
 def nearest(
-    distances: ArrayLike,  # (nodes, nodes) symmetric; the diagonal is not looked at
-    k: int = 5,
+    coords: ArrayLike,  # (nodes, 2): (x, y), or (longitude, latitude) in degrees
+    k: int | None = None,
     bandwidth: float | None = None,
+    metric: str = "euclidean",
 ) -> tuple[sp.csr_array, float]:
-    """The Gaussian graph of k nearest neighbours, symmetric by construction, and the bandwidth used."""
-    d = _checked_square(distances)
-    n = len(d)
+    """The Gaussian graph of ``k`` nearest neighbours (five, or all of fewer), and the bandwidth used.
+
+    The weights (nodes, nodes) are symmetric by construction. Memory grows with the number of edges, not with that of
+    pairs; without a bandwidth all distances are looked at, some at a time.
+    """
+    if metric not in METRICS:
+        raise unknown("metric", metric, METRICS)
+    p = checked_positions(coords)
+    METRICS[metric].check(p)
+    n = len(p)
+    k = _neighbours(min(5, n - 1) if k is None else k, n)
+    if n > LARGEST:
+        raise InputError(f"positions of {n} nodes", f"up to {LARGEST}", "give the graph as a list of edges")
+    if not distance(p[0], p, metric).any():
+        raise InputError(f"{n} nodes at one place", "positions that differ", "check the coordinates")
+    s = _bandwidth(bandwidth, lambda: _median_distance(p, metric), "median of all pairwise distances")
+    i, j, d = _chosen(p, k, metric)
+    codes, first = np.unique(np.concatenate([i * n + j, j * n + i]), return_index=True)  # if either end chose the other
+    with np.errstate(over="ignore"):
+        w = np.exp(-((np.concatenate([d, d])[first] / s) ** 2) / 2)
+    return _refuse_vanished(sp.csr_array((w, np.divmod(codes, n)), shape=(n, n)), s), s
+
+
+def _neighbours(k: Any, n: int) -> int:
     try:
-        k = operator.index(k)
+        number = operator.index(k)
     except TypeError:
         raise InputError(f"{k!r} neighbours", "a whole number", f"choose k from 1 to {n - 1}") from None
-    if not 1 <= k < n:
+    if not 1 <= number < n:
         raise InputError(f"{k} neighbours among {n} nodes", f"1 to {n - 1}", "choose k in that range")
-    pairs = d[np.triu_indices(n, 1)]
-    if not pairs.any():
-        raise InputError(f"{n} nodes at one place", "positions that differ", "check the coordinates")
-    s = _bandwidth(bandwidth, lambda: np.median(pairs), "median of all pairwise distances")
-    np.fill_diagonal(d, np.inf)  # no node is its own neighbour
-    chosen = d <= np.partition(d, k - 1, axis=1)[:, [k - 1]] * (1 + TIE)
-    i, j = np.nonzero(chosen | chosen.T)
-    with np.errstate(over="ignore"):
-        weights = sp.csr_array((np.exp(-((d[i, j] / s) ** 2) / 2), (i, j)), shape=d.shape)
-    return _refuse_vanished(weights, s), s
+    return number
+
+
+def _chosen(p: np.ndarray, k: int, metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # (choices,) each
+    """Who chooses whom, and how far away that is. A tree proposes, with room for its rounding; distances decide."""
+    from scipy.spatial import cKDTree
+
+    places, parts = METRICS[metric].straight(p), []
+    tree = cKDTree(places)
+    for rows in blocks(len(p), 4 * (k + 1)):
+        reach = tree.query(places[rows], k + 1)[0][:, k] * (1 + SLACK[0]) + SLACK[1]  # a node is its own nearest
+        near = tree.query_ball_point(places[rows], reach)
+        i = np.repeat(np.arange(len(p))[rows], [len(each) for each in near])
+        j = np.concatenate(near).astype(np.int64)
+        i, j = i[i != j], j[i != j]
+        d = distance(p[i], p[j], metric)
+        order = np.lexsort((d, i))
+        start = np.searchsorted(i, np.arange(len(p))[rows])
+        kth = d[order][start + k - 1]
+        kept = d <= kth[i - i[0]] * (1 + TIE)
+        parts.append((i[kept], j[kept], d[kept]))
+    i, j, d = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return i, j, d
+
+
+def _median_distance(p: np.ndarray, metric: str) -> float:
+    """Of all pairs, exactly, though they may be more than memory holds.
+
+    Numbers from 0 up are in the order of their bits: some of these at a time, the first first, counts tell in which
+    part of the numbers the median is.
+    """
+    pairs = len(p) * (len(p) - 1) // 2
+    if pairs <= BLOCK:
+        return float(np.median(np.concatenate([*_pairs(p, metric)])))
+    rank, prefix, count = (pairs - 1) // 2, 0, 0
+    for digits, below in DIGITS:
+        counts: np.ndarray = np.zeros(1 << digits, dtype=np.int64)
+        for d in _pairs(p, metric):
+            bits = d.view(np.int64) >> below
+            bits = bits[bits >> digits == prefix] & ((1 << digits) - 1)
+            counts += np.bincount(bits, minlength=len(counts))
+        upto = np.cumsum(counts)
+        digit = int(np.searchsorted(upto, rank, side="right"))
+        rank, count, prefix = rank - int(upto[digit] - counts[digit]), int(counts[digit]), prefix << digits | digit
+    lower = np.int64(prefix).view(np.float64)
+    if pairs % 2 or rank + 1 < count:
+        return float(lower)
+    return float((lower + min(d[d > lower].min(initial=np.inf) for d in _pairs(p, metric))) / 2)
+
+
+def _pairs(p: np.ndarray, metric: str) -> Iterator[np.ndarray]:
+    """The distances of all pairs i < j, some rows at a time."""
+    for rows in blocks(len(p), len(p)):
+        d = distance(p[rows, None], p[None, rows.start :], metric)
+        yield d[np.arange(len(d))[:, None] < np.arange(d.shape[1])]
 
 
 def kernel(
@@ -141,17 +235,6 @@ def checked_positions(coords: ArrayLike, nodes: int | None = None) -> np.ndarray
     return p
 
 
-def _checked_square(distances: ArrayLike) -> np.ndarray:
-    """A copy of finite, non-negative, symmetric distances, with rounding taken out of the symmetry."""
-    d = _square(_numbers("distances", distances))
-    np.fill_diagonal(d, 0.0)
-    if not np.isfinite(d).all() or (d < 0).any():
-        raise InputError("distances that are negative or not finite", "numbers from 0 up", "correct those entries")
-    if (abs(d - d.T) > TIE * np.maximum(d, d.T)).any():
-        raise InputError("distances that depend on the direction", "symmetric ones", "use the mean of both directions")
-    return np.maximum(d, d.T)
-
-
 def _listed(distances: ArrayLike | sp.sparray) -> sp.coo_array:
     """The distances there are, as triples; infinity stands for none."""
     if sp.issparse(distances):
@@ -183,9 +266,9 @@ def _square(matrix: Any) -> Any:
     return matrix
 
 
-def _bandwidth(given: float | None, default: Callable[[], float], what: str) -> float:
-    if given is not None:
-        return _number("bandwidth", given, lambda s: 0 < s < np.inf, "a positive number")
+def _bandwidth(chosen: float | None, default: Callable[[], float], what: str) -> float:
+    if chosen is not None:
+        return _number("bandwidth", chosen, lambda s: 0 < s < np.inf, "a positive number")
     s = float(default())
     if s == 0:
         raise InputError(f"a {what} of 0", "distances that differ", "name a bandwidth, in the unit of the distances")

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,8 +21,11 @@ from numpy.typing import ArrayLike
 from ..core.errors import InputError, some
 from ..core.rows import blocks
 from ..data import gaps, outliers
+from ..data.assembly import Opened
 from ..data.dataset import Dataset
-from ..data.loading import Opened, opened
+from ..data.loading import opened
+from ..data.normalizer import UnusableNodes
+from ..data.notes import Note
 from ..graphs.graph import Graph
 from ..references.covariance import ledoit_wolf
 from ..references.gaussian import off_diagonal_energy, spectral
@@ -32,16 +35,23 @@ FEW = 500  # training signals below which covariance and network have little to 
 LAPTOP: dict[str, Any] = {"width": 32, "max_updates": 2000}  # a network that two cores train in minutes
 
 
+class Remark(NamedTuple):
+    """Something about the data, and what to do about it."""
+
+    what: str
+    do: str
+
+
 @dataclass(frozen=True)
 class Inspection:
-    """Facts by section; what keeps the data from training, and what is worth knowing: what it is, what to do."""
+    """Facts by section; what keeps the data from training, and what is worth knowing."""
 
     name: str
     signals: dict
     graph: dict
     method: dict
-    problems: list[tuple[str, str]]
-    warnings: list[tuple[str, str]]
+    problems: list[Remark]
+    warnings: list[Remark]
 
     @property
     def ready(self) -> bool:
@@ -71,25 +81,27 @@ def inspect(
     **options: Any,
 ) -> Inspection:
     """Look at a dataset by name or from files; ``options`` as for ``load_dataset``. No graph: at signals only."""
-    problems: list[tuple[str, str]] = []
-    said: list[tuple[str, str]] = []
-    found = _opened(source, graph, options, problems)
-    signals, graph_facts, method = _signals(found, problems), {}, {}
-    if found.graph is None:
-        problems.append(("no graph was given", "name its file with --graph"))
+    problems: list[Remark] = []
+    warnings: list[Remark] = []
+    data = _opened(source, graph, options, problems)
+    readings = _Readings.of(data)
+    problems += readings.problems()
+    graph_facts, method = {}, {}
+    if data.graph is None:
+        problems.append(Remark("no graph was given", "name its file with --graph"))
     else:
-        graph_facts = _graph(found.graph, said)
-        method = _method(found, problems, said)
+        graph_facts = _graph(data.graph, warnings)
+        method = _method(data, readings, problems, warnings)
     if not method:  # else it is among the dataset's own notes
-        said += [_note(note) for note in outliers.notes(*_named(found))]
+        warnings += map(_remark, outliers.notes(data.table.values, readings.node_ids, data.table.times))
     if picture is not None and "snr_at_kappa_2" in method:
         from .pictures import inspected, save
 
-        save(inspected(found.dataset), picture)
-    return Inspection(found.name, signals, graph_facts, method, problems, said)
+        save(inspected(data.dataset), picture)
+    return Inspection(data.name, readings.facts(data), graph_facts, method, problems, warnings)
 
 
-def _opened(source: Any, graph: Any, options: dict, said: list) -> Opened:
+def _opened(source: Any, graph: Any, options: dict, problems: list[Remark]) -> Opened:
     """As read; a directed graph is looked at in its symmetrised form."""
     try:
         return opened(source, graph, **options)
@@ -97,49 +109,65 @@ def _opened(source: Any, graph: Any, options: dict, said: list) -> Opened:
         if options.get("symmetrize") is not None:
             raise
         try:
-            found = opened(source, graph, **{**options, "symmetrize": "half-sum"})
+            data = opened(source, graph, **{**options, "symmetrize": "half-sum"})
         except InputError:
             raise error from None
-        said.append((error.got, error.do))
-        return found
+        problems.append(Remark(error.got, error.do))
+        return data
 
 
-def _note(note: str) -> tuple[str, str]:
-    """What was found and what to do about it, where the note says both."""
-    what, colon, do = note.partition(": ")
-    return (what, do) if colon else (note, "nothing, if that is right")
+def _remark(note: Note) -> Remark:
+    return Remark(note.what, note.do or "nothing, if that is right")
 
 
-def _named(found: Opened) -> tuple[np.ndarray, Sequence[str], np.ndarray | None]:
-    """Readings with the names of their nodes, or their numbers, and their times."""
-    table = found.table
-    return table.values, table.node_ids or [str(place) for place in range(table.values.shape[1])], table.times
+@dataclass(frozen=True)
+class _Readings:
+    """What can be said of readings node by node."""
 
+    values: np.ndarray  # (samples, nodes)
+    node_ids: Sequence[str]  # or numbers
+    absent: np.ndarray  # (nodes,) how many are missing
+    low: np.ndarray  # (nodes,) inf where there is none
+    high: np.ndarray  # (nodes,)
 
-def _signals(found: Opened, said: list) -> dict:
-    table, (values, ids, _) = found.table, _named(found)
-    gaps.mark(values, found.given.missing or ())  # again when the dataset is made, which changes nothing
-    absent, low, high = gaps.missing(values), *_ranges(values)
-    worst = [i for i in np.argsort(-absent, kind="stable")[:3] if absent[i]]
-    still = [ids[int(i)] for i in np.flatnonzero(~(high > low) & (absent < len(values)))]
-    if still:
-        said.append((f"{len(still)} nodes never change: {some(still)}", "leave those nodes out (--drop NAME)"))
-    never = [ids[int(i)] for i in np.flatnonzero(absent == len(values))]
-    if never:
-        said.append(
-            (f"{len(never)} nodes have no reading at all: {some(never)}", "leave those nodes out (--drop NAME)")
-        )
-    return {
-        "samples": len(values),
-        "nodes": values.shape[1],
-        "unit": found.given.unit or table.unit or None,
-        "times": None if table.times is None else f"{_day(table.times[0])} to {_day(table.times[-1])}",
-        "missing": float(absent.sum() / values.size),
-        "missing_most_at": {ids[i]: float(absent[i] / len(values)) for i in worst},
-        "constant_nodes": still,
-        "range": [_finite(np.nanmin(low, initial=np.inf)), _finite(np.nanmax(high, initial=-np.inf))],
-        "held_in": str(values.dtype),
-    }
+    @classmethod
+    def of(cls, data: Opened) -> _Readings:
+        values = data.table.values
+        gaps.mark(values, data.options.missing or ())  # again when the dataset is made, which changes nothing
+        ids = data.table.node_ids or [str(place) for place in range(values.shape[1])]
+        return cls(values, ids, gaps.missing(values), *_ranges(values))
+
+    @property
+    def constant(self) -> list[str]:
+        return self._named(~(self.high > self.low) & (self.absent < len(self.values)))
+
+    @property
+    def never_read(self) -> list[str]:
+        return self._named(self.absent == len(self.values))
+
+    def _named(self, which: np.ndarray) -> list[str]:
+        return [self.node_ids[int(i)] for i in np.flatnonzero(which)]
+
+    def problems(self) -> list[Remark]:
+        """Nodes that no model can be trained on."""
+        kinds = ("never change", self.constant), ("have no reading at all", self.never_read)
+        do = "leave those nodes out (--drop NAME)"
+        return [Remark(f"{len(names)} nodes {what}: {some(names)}", do) for what, names in kinds if names]
+
+    def facts(self, data: Opened) -> dict:
+        table, rows = data.table, len(self.values)
+        worst = [i for i in np.argsort(-self.absent, kind="stable")[:3] if self.absent[i]]
+        return {
+            "samples": rows,
+            "nodes": self.values.shape[1],
+            "unit": data.options.unit or table.unit or None,
+            "times": None if table.times is None else f"{_day(table.times[0])} to {_day(table.times[-1])}",
+            "missing": float(self.absent.sum() / self.values.size),
+            "missing_most_at": {self.node_ids[i]: float(self.absent[i] / rows) for i in worst},
+            "constant_nodes": self.constant,
+            "range": [_finite(np.nanmin(self.low, initial=np.inf)), _finite(np.nanmax(self.high, initial=-np.inf))],
+            "held_in": str(self.values.dtype),
+        }
 
 
 def _ranges(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # (nodes,) each
@@ -151,23 +179,21 @@ def _ranges(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # (nodes,) ea
     return low, high
 
 
-def _graph(graph: Graph, said: list) -> dict:
+def _graph(graph: Graph, warnings: list[Remark]) -> dict:
+    isolated = [graph.node_ids[i] for i in np.flatnonzero(graph.degree == 0)]
     if graph.pairs == len(graph) * (len(graph) - 1) // 2 and len(graph) > 5:
         do = "if it holds distances, list them as from,to,distance: far nodes must have small weights"
-        said.append(("every node is linked with every other", do))
-    if graph.components > 1 + int((graph.degree == 0).sum()):
-        said.append((f"the graph falls into {graph.components} parts", "fine if true; else add edges, or --neighbours"))
-    isolated = [graph.node_ids[i] for i in np.flatnonzero(graph.degree == 0)]
+        warnings.append(Remark("every node is linked with every other", do))
+    if graph.components > 1 + len(isolated):
+        what = f"the graph falls into {graph.components} parts"
+        warnings.append(Remark(what, "fine if true; else add edges, or --neighbours"))
     if graph.pairs == 0:
-        said.append(("the graph has no edges", "check how it was made; positions give one with --neighbours"))
+        do = "check how it was made; positions give one with --neighbours"
+        warnings.append(Remark("the graph has no edges", do))
     elif isolated:
         what = f"{len(isolated)} nodes have no neighbour: {some(isolated)}"
-        said.append(
-            (
-                what,
-                "nothing ties them to the rest, so they are drawn independently: add their edges, or drop them",
-            )
-        )
+        do = "nothing ties them to the rest, so they are drawn independently: add their edges, or drop them"
+        warnings.append(Remark(what, do))
     linked = np.diff(graph.weights.indptr)
     return {
         "graph": graph.origin,
@@ -181,25 +207,28 @@ def _graph(graph: Graph, said: list) -> dict:
     }
 
 
-def _method(found: Opened, problems: list, said: list) -> dict:
+def _method(source: Opened, readings: _Readings, problems: list[Remark], warnings: list[Remark]) -> dict:
     try:
-        data = found.dataset
+        data = source.dataset
         facts, z = {"split": [len(data.train), len(data.val), len(data.test)]}, data.normalizer.apply(data.train)
-    except InputError as error:
-        if not any(error.do == do for _, do in problems):  # said before, in other words
-            problems.append((error.got, error.do))
+    except UnusableNodes as error:
+        if not readings.constant and not readings.never_read:  # else it was said before, in other words
+            problems.append(Remark(error.got, error.do))
         return {}
-    said += [_note(note) for note in data.notes]
+    except InputError as error:
+        problems.append(Remark(error.got, error.do))
+        return {}
+    warnings += map(_remark, data.notes)
     if len(data.train) < FEW:
-        what = f"{len(data.train)} training signals"
-        said.append((what, f"{FEW} or more are better; with few, trust the Gaussian controls as much as the network"))
+        do = f"{FEW} or more are better; with few, trust the Gaussian controls as much as the network"
+        warnings.append(Remark(f"{len(data.train)} training signals", do))
     covariance = ledoit_wolf(z)
     reference = spectral(covariance, data.graph.spectrum)
     v = reference.v.numpy()
     snr, kappa = reference.energy_snr(KAPPA), max(KAPPA, math.ceil(100 * reference.q_for_snr(LARGEST_SNR)) / 100)
     if kappa > KAPPA:
         what = f"at kappa 2 the reference SNR is {snr:.1f}, beyond the paper's settings"
-        said.append((what, f"train with --set kappa={kappa:g}"))
+        warnings.append(Remark(what, f"train with --set kappa={kappa:g}"))
     low = np.argsort(data.graph.spectrum.lam, kind="stable")[: max(1, len(v) // 10)]
     return facts | {
         "modes_sharing_energy": float(v.sum() ** 2 / (v**2).sum()),
@@ -213,14 +242,14 @@ def _method(found: Opened, problems: list, said: list) -> dict:
 
 
 def _times(data: Dataset) -> dict:
-    """Seconds that training takes here at most: a small network, and the paper's. Measured on a few updates."""
+    """Seconds that training takes here at most: a small network, and the default one. Measured on a few updates."""
     from ..model import GRCD
 
-    found = {}
-    for name, settings in (("training_small_s", LAPTOP), ("training_paper_s", {})):
+    seconds = {}
+    for name, settings in (("training_small_s", LAPTOP), ("training_default_s", {})):
         model = GRCD(data.graph, **settings)
-        found[name] = round(model.seconds_per_update(data.train) * model.config.max_updates)
-    return found
+        seconds[name] = round(model.seconds_per_update(data.train) * model.config.max_updates)
+    return seconds
 
 
 def _day(moment: Any) -> str:
@@ -264,13 +293,13 @@ def _method_lines(f: dict) -> list[tuple[str, str]]:
         return lines
     share = f"{f['modes_sharing_energy']:.1f} modes share the energy, {f['energy_in_lowest_tenth']:.0%} of it is in the"
     share += f" lowest tenth of the frequencies; {f['covariance_off_the_modes']:.0%} of the covariance is between modes"
-    small, paper = (_duration(f[key]) for key in ("training_small_s", "training_paper_s"))
+    small, default = (_duration(f[key]) for key in ("training_small_s", "training_default_s"))
     return [
         *lines,
         ("spectrum", share),
         ("kappa", f"{f['kappa_suggested']:g} suggested; the reference's SNR at kappa 2 is {f['snr_at_kappa_2']:.2f}"),
         ("training", f"about {small} here for a small network ({_set(LAPTOP)})"),
-        ("", f"at most {paper} for the paper's, which may stop earlier"),
+        ("", f"at most {default} for the default, which may stop earlier"),
     ]
 
 

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from ..core import provenance
 from ..core.files import whole
 from ..core.progress import bar
+from ..data.origin import Origin
 from ..evaluation.distances import TITLES
 from ..metrics.statistics import STATISTICS
 from . import drawings
@@ -205,16 +206,16 @@ def _distances(material: Material) -> str:
 
 def _provenance(material: Material) -> str:
     model, data = material.model, material.model.facts["data"]
-    made = {key: value for key, value in data.get("made", {}).items() if key not in ("asked", "command")}
+    origin = Origin.of_run(model.facts)
     now, result = provenance.record(model.device), model.result
     facts = {
         "written": f"{now['date']}, {now['hardware']}",
         "by": material.command or "Python",
-        "trained by": data.get("made", {}).get("command", "Python"),
+        "trained by": origin.command or "Python",
         "data": f"{data['name']}, sha256 {data['hash']}",
         "made": ", ".join(
             f"{key} {round(value, 4) if isinstance(value, float) else value}"
-            for key, value in made.items()
+            for key, value in origin.prepared().items()
             if value not in (None, [], {}, "")
         ),
         "graph": f"{model.facts['graph']['nodes']} nodes, sha256 {model.facts['graph']['hash']}",

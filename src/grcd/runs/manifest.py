@@ -15,6 +15,7 @@ from typing import Any
 
 from ..core.errors import InputError, InputWarning, some
 from ..core.files import write_json
+from ..data.origin import ENTRIES as ORIGIN
 from ..networks import NETWORKS
 from ..training.config import Config
 from . import seal
@@ -35,7 +36,7 @@ ENTRIES: dict = {
         "train": int,
         "val": int,
         "hash": str,
-        "made?": {"asked?": {}, "command?": str, "unit?": str},
+        "made?": ORIGIN,
     },
     "graph": {"nodes": int, "hash": str, "origin?": str, "one_way?": int, "one_way_share?": float},
     "versions?": {},

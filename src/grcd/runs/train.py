@@ -14,6 +14,7 @@ from ..core.rows import blocks, evenly
 from ..data import outliers
 from ..data.marginals import MARGINALS
 from ..data.normalizer import Normalizer
+from ..data.origin import Origin
 from ..graphs.space import SignalSpace
 from ..training import fit
 from ..training.config import Config
@@ -32,21 +33,25 @@ def train(
     run: str | Path | None = None,
     force: bool = False,
     name: str = "signals",
-    about: dict | None = None,
+    origin: Origin | None = None,
 ) -> Trained:
     """Train on signals in their own units; with ``run`` in that folder, where the same call goes on.
 
-    ``force`` begins anew; ``name`` and ``about`` (``Dataset.facts``) say in the folder where the signals came from.
+    ``force`` begins anew; ``name`` and ``origin`` say in the folder where the signals came from.
     """
     fit.refuse_too_large(space, config, device, training=True)
     _refuse_outside(x_train, config.bounds)
-    if about is None:  # of signals from files it was said when they were read
+    if origin is None:  # of signals from files it was said when they were read
         outliers.warn(space.graph.node_ids, training=x_train, validation=x_val)
     moments = Normalizer.fit(x_train, space.graph)
     normalizer = MARGINALS[config.marginals].fit(x_train, space.graph)
     used, missing = _observed(x_train, "training signals")
     facts = contents.described(space, config, {"train": x_train, "val": x_val}, moments.to_dict(), name)
-    facts["data"] |= {"missing": missing, "dropped": len(x_train) - len(used), "made": about or {}}
+    facts["data"] |= {
+        "missing": missing,
+        "dropped": len(x_train) - len(used),
+        "made": {} if origin is None else origin.to_dict(),
+    }
     with nullcontext() if run is None else Run(run, facts, force) as folder:
         if folder is not None and folder.finished:
             manifest, tensors = read(folder.path)

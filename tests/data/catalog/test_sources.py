@@ -13,14 +13,28 @@ from scipy.io import savemat
 from test_fetch import serving
 
 from grcd.core.errors import InputError
-from grcd.data.catalog import assemble
+from grcd.data import catalog
 from grcd.data.catalog import fetch as fetch_module
-from grcd.data.catalog.assemble import COLUMN, GRAPH, H5, LOCATIONS, MATLAB, MOLENE, PICKLE, SPEED, Pin, sha256
-from grcd.data.catalog.sources import SOURCES, get, verify
+from grcd.data.catalog import metr_la as of_metr_la
+from grcd.data.catalog import molene as of_molene
+from grcd.data.catalog.metr_la import COLUMN, GRAPH, H5, LOCATIONS, PICKLE, SPEED
+from grcd.data.catalog.molene import MATLAB, MOLENE
+from grcd.data.catalog.sources import Pin, sha256
 
 REAL = os.environ.get("GRCD_DATA")
 real = pytest.mark.skipif(not REAL, reason="GRCD_DATA does not name a folder with the data")
 NOWHERE = "http://127.0.0.1:9"  # the port that discards; nothing listens
+
+
+SOURCES = {name: catalog.source(name) for name in ("metr-la", "molene")}
+
+
+def get(name, folder, own=(), mirror=None):
+    return catalog.source(name).get(folder, own, mirror)
+
+
+def verify(name, folder):
+    return catalog.source(name).verify(folder)
 
 
 def npz(path):
@@ -119,7 +133,7 @@ def small(monkeypatch):
     }
     pins = {"speeds": pin(values[codes], 9), "timestamps": pin(times), "sensor_ids": pin(ids)}
     pins |= {"adjacency": pin(weights), "sensor coords": pin(coords, 5)}
-    monkeypatch.setattr(assemble, "PINS", assemble.PINS | pins)
+    monkeypatch.setattr(of_metr_la, "PINS", pins)
     return arrays
 
 
@@ -460,7 +474,7 @@ def stations(monkeypatch):
     distances = np.linalg.norm(coords[:, None] - coords, axis=-1)
     altitude = np.round(300 * random.rand(STATIONS))
     pins = {"signals": pin(signals), "coords": pin(coords, 0), "altitude": pin(altitude)}
-    monkeypatch.setattr(assemble, "PINS", assemble.PINS | pins | {"distances": pin(distances, 0)})
+    monkeypatch.setattr(of_molene, "PINS", pins | {"distances": pin(distances, 0)})
     names = np.array([f"STATION {letter}" for letter in "ABCDEF"])
     return {"signals": signals, "coords": coords, "altitude": altitude, "distances": distances, "station_names": names}
 

@@ -18,7 +18,7 @@ from laws import examples
 from grcd.core.errors import InputError
 from grcd.data.formats.graphs import READERS, read_graph
 from grcd.graphs.graph import Graph
-from grcd.graphs.weights import distances
+from grcd.graphs.weights import distance
 
 few = examples(40)
 many = examples(200)
@@ -202,7 +202,8 @@ def test_a_square_matrix_may_be_of_nodes_that_are_called_by_numbers(folder):
 def test_degrees_are_measured_along_the_great_circle(folder, header):
     content = f"name,{header},x,y\nBrest,-4.486,48.39,1,1\nParis,2.352,48.857,2,2\nNantes,-1.553,47.218,9,9\n"
     graph = read_graph(written(folder, "cities.csv", content), k=1)
-    d = distances([(-4.486, 48.39), (2.352, 48.857), (-1.553, 47.218)], "great-circle")
+    p = np.array([(-4.486, 48.39), (2.352, 48.857), (-1.553, 47.218)])
+    d = distance(p[:, None], p, "great-circle")
     s = np.median([d[0, 1], d[0, 2], d[1, 2]])
     expected = np.exp(-(d**2) / (2 * s**2)) * [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
     np.testing.assert_allclose(graph.weights.toarray(), expected, rtol=1e-12)

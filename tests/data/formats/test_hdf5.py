@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from grcd.core.errors import InputError
-from grcd.data.formats import claims
+from grcd.data.formats import refusals
 from grcd.data.formats.hdf5 import read_frame
 from grcd.data.formats.matlab import read_matlab
 from grcd.data.formats.signals import read_signals
@@ -107,7 +107,7 @@ def test_float32_stays_float32_and_large_frames_become_it(path, file, monkeypatc
     file.flush()
     assert read_frame(path, "small")[0].dtype == np.float32
     assert read_frame(path, "mixed")[0].dtype == np.float64
-    monkeypatch.setattr("grcd.data.formats.arrays.LARGE", VALUES.size - 1)
+    monkeypatch.setattr("grcd.data.formats.table.LARGE", VALUES.size - 1)
     assert read_frame(path, "mixed")[0].dtype == np.float32
 
 
@@ -298,8 +298,8 @@ def test_what_is_claimed_is_compared_with_what_is_stored(tmp_path, name):
 
 def test_many_small_claims_are_one_large_claim(path, file, monkeypatch):
     frame(file)
-    monkeypatch.setattr(claims, "MOST", 5)
-    monkeypatch.setattr(claims, "SMALL", 0)
+    monkeypatch.setattr(refusals, "MOST", 5)
+    monkeypatch.setattr(refusals, "SMALL", 0)
     for part in range(3):
         file.create_dataset(f"{part}", VALUES.shape, "f8")
     file.flush()
@@ -312,13 +312,13 @@ def test_many_small_claims_are_one_large_claim(path, file, monkeypatch):
 
 
 def test_the_densest_compression_there_is_passes(path, file, monkeypatch):
-    monkeypatch.setattr(claims, "SMALL", 0)
+    monkeypatch.setattr(refusals, "SMALL", 0)
     node = file.create_dataset("x", data=np.zeros(10**6), chunks=(10**6,), compression="gzip", compression_opts=9)
     file.flush()
     assert 8e6 / node.id.get_storage_size() > 1000
-    claims.refuse_datasets([node], path)
+    refusals.refuse_datasets([node], path)
     with pytest.raises(InputError, match=r"claims 16\.0 MB and stores"):
-        claims.refuse_datasets([node, file.create_dataset("y", (10**6,), "f8")], path)
+        refusals.refuse_datasets([node, file.create_dataset("y", (10**6,), "f8")], path)
 
 
 def test_more_than_the_machine_has_is_refused_before_it_is_asked_for(path, file, monkeypatch):

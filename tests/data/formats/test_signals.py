@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import sys
 import warnings
 import zipfile
 
@@ -16,9 +17,11 @@ from laws import examples
 import grcd
 from grcd.data import times
 from grcd.data.formats import signals
+from grcd.data.formats import table as table_module
 from grcd.data.formats.filled import Filled
-from grcd.data.formats.signals import READERS, Table, read_signals
-from grcd.data.formats.writing import write_signals
+from grcd.data.formats.signals import READERS, read_signals
+from grcd.data.formats.table import Table
+from grcd.data.formats.writing import check_writable_ending, write_signals
 
 TIMES = np.array(["2024-01-01T00:00", "2024-01-01T01:00", "2024-01-01T03:00"], dtype="datetime64[ns]")
 NAMES = ("north", "007", "NA", "Brest-Guipavas")
@@ -58,6 +61,13 @@ def _netcdf(path):
     array.to_dataset(name="signals").to_netcdf(path, engine="scipy")
 
 
+def _netcdf_4(path):
+    import xarray
+
+    array = xarray.DataArray(VALUES.T, dims=("node", "time"), coords={"time": TIMES, "node": list(NAMES)})
+    array.to_dataset(name="speed").to_netcdf(path, engine="h5netcdf")
+
+
 def _long(shuffle):
     rows = [(TIMES[i], NAMES[j], VALUES[i, j]) for i in range(3) for j in range(4) if not np.isnan(VALUES[i, j])]
     long = pd.DataFrame(rows, columns=["time", "node", "value"])
@@ -83,6 +93,7 @@ WRITTEN = {
     "fortran.npz": lambda p: np.savez(p, signals=np.asfortranarray(VALUES), node_ids=NAMES, timestamps=TIMES),
     "pandas.h5": _hdf5,
     "xarray.nc": _netcdf,
+    "netcdf4.nc": _netcdf_4,
 }
 
 
@@ -216,13 +227,13 @@ def test_float32_stays_float32_and_large_tables_become_it(tmp_path, monkeypatch)
         np.testing.assert_array_equal(table.values, VALUES.astype(np.float32))
     np.save(tmp_path / "x.npy", VALUES)
     assert read_signals(tmp_path / "x.npy").values.dtype == np.float64
-    monkeypatch.setattr("grcd.data.formats.arrays.LARGE", 11)
+    monkeypatch.setattr("grcd.data.formats.table.LARGE", 11)
     np.testing.assert_array_equal(read_signals(tmp_path / "x.npy").values, VALUES.astype(np.float32))
 
 
 @pytest.mark.parametrize("block", [1, 5, 100])
 def test_streaming_in_blocks_changes_nothing(tmp_path, monkeypatch, block):
-    monkeypatch.setattr("grcd.data.formats.arrays.BLOCK", block)
+    monkeypatch.setattr("grcd.data.formats.npz.BLOCK", block)
     x = np.random.RandomState(0).standard_normal((13, 4))
     for name, array in {"c": x, "f": np.asfortranarray(x), "i": (100 * x).astype(np.int16)}.items():
         np.save(tmp_path / f"{name}.npy", array)
@@ -310,15 +321,39 @@ def test_netcdf_names_may_be_bytes_and_what_has_no_coordinate_has_no_names(tmp_p
     assert read_signals(tmp_path / "named.nc").node_ids == NAMES
 
 
-def test_a_netcdf_4_file_without_an_engine_names_the_package(tmp_path, monkeypatch):
-    import h5py
-
-    monkeypatch.setattr(signals, "ENGINES", ("no_such_engine", "nor_this_one"))
-    with h5py.File(tmp_path / "x.nc", "w") as file:
-        file["signals"] = VALUES
-    monkeypatch.setattr("xarray.open_dataset", lambda path: (_ for _ in ()).throw(ValueError("no engine")))
-    with pytest.raises(grcd.InputError, match="pip install no_such_engine"):
+def test_a_netcdf_4_file_without_its_engine_names_the_package(tmp_path, monkeypatch):
+    _netcdf_4(tmp_path / "x.nc")
+    monkeypatch.setitem(sys.modules, "h5netcdf", None)
+    with pytest.raises(grcd.InputError, match=r'no h5netcdf .*(?s:.)*pip install "grcd\[netcdf\]"'):
         read_signals(tmp_path / "x.nc")
+    with pytest.raises(grcd.InputError, match="no h5netcdf"):
+        check_writable_ending(tmp_path / "y.nc")
+    _netcdf(tmp_path / "z.nc")
+    same(read_signals(tmp_path / "z.nc"))  # netCDF-3 needs none
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_what_is_written_as_netcdf_is_version_4_and_comes_back_with_times_names_and_unit(tmp_path, dated):
+    import h5py
+    import xarray
+
+    x, times = np.nan_to_num(VALUES), TIMES if dated else None
+    write_signals(tmp_path / "x.nc", x, NAMES, "degrees C", times)
+    assert h5py.is_hdf5(tmp_path / "x.nc")
+    table = read_signals(tmp_path / "x.nc")
+    np.testing.assert_array_equal(table.values, x)
+    assert (table.node_ids, table.unit) == (NAMES, "degrees C")
+    assert np.array_equal(table.times, TIMES) if dated else table.times is None
+    with xarray.open_dataset(tmp_path / "x.nc", engine="h5netcdf") as file:
+        assert file["signals"].dims == ("time" if dated else "sample", "node")
+        file.load()
+    older = tmp_path / "older.nc"
+    file.to_netcdf(older, engine="scipy", format="NETCDF3_64BIT")
+    assert older.read_bytes()[:3] == b"CDF"
+    again = read_signals(older)
+    np.testing.assert_array_equal(again.values, x)
+    assert (again.node_ids, again.unit) == (NAMES, "degrees C")
+    assert np.array_equal(again.times, TIMES) if dated else again.times is None
 
 
 # -- parquet ---------------------------------------------------------------------------------------------------------
@@ -531,8 +566,8 @@ def test_what_cannot_be_read_says_where_and_why(tmp_path, case):
 def test_a_few_bytes_that_claim_many_are_refused_and_small_claims_are_not(tmp_path, monkeypatch, name, make):
     make(tmp_path / name)
     assert len(read_signals(tmp_path / name).values) >= 100_000
-    monkeypatch.setattr("grcd.data.formats.claims.SMALL", 10**6)
-    monkeypatch.setattr("grcd.data.formats.claims.MOST", 100)
+    monkeypatch.setattr("grcd.data.formats.refusals.SMALL", 10**6)
+    monkeypatch.setattr("grcd.data.formats.refusals.MOST", 100)
     with pytest.raises(grcd.InputError, match=r"claims 1\.6 MB and stores [0-9.]+ (kB|bytes)"):
         read_signals(tmp_path / name)
 
@@ -589,7 +624,7 @@ def test_a_long_table_of_hardly_anything_is_refused_before_it_is_made_wide(tmp_p
     path = tmp_path / "x.csv"
     path.write_text("time,node,value\n" + "".join(f"{i},n{i},1\n" for i in range(500)))
     assert read_signals(path).values.shape == (500, 500)
-    monkeypatch.setattr(signals, "SPARSE", 1000)
+    monkeypatch.setattr(table_module, "SPARSE", 1000)
     with pytest.raises(grcd.InputError, match=r"500 times and 500 nodes, but only 500 rows .* most would be gaps"):
         read_signals(path)
 

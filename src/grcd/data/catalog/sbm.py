@@ -14,10 +14,13 @@ nearest to the paper's (``benchmarks/scan_sbm.py``; ``results/sbm-scan.json`` ha
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ...graphs.graph import Graph, Spectrum
 from ..dataset import Dataset
+from .named import Generated, Setting
 
 NODES, P_IN, P_OUT, DELTA, SHIFT = 32, 0.4, 0.04, 0.05, 3.0
 SPLITS = {"train": 4_000, "val": 1_000, "test": 5_000}
@@ -45,6 +48,18 @@ def sbm_signals(graph: Graph, c: int, seed: int, split: str) -> np.ndarray:  # (
 
 
 def load(c: int, seed: int = GRAPH_SEED) -> Dataset:
+    """Graph and all three splits."""
     graph = sbm_graph(seed)
     train, val, test = (sbm_signals(graph, c, seed, split) for split in SPLITS)
     return Dataset(f"sbm-c{c}", graph, train, val, test)
+
+
+ABOUT = {
+    1: "two-block graph, mild low-pass signals with two modes",
+    4: "the same, energy more concentrated at low frequencies",
+    16: "the same, most concentrated",
+}
+DATASETS = [
+    Generated(name=f"sbm-c{c}", about=f"synthetic, {NODES} nodes: {ABOUT[c]}", setting=Setting(), make=partial(load, c))
+    for c in CONCENTRATIONS
+]

@@ -7,12 +7,13 @@
     /KEY/block0_values   their values (rows, columns of the block)
 
 What pandas could only pickle (columns of text, mixed names) is refused, and so is an index that is neither times nor
-row numbers from 0 up, and whatever leads out of the file (`claims`). A time zone is not read: times come out as stored,
-which is in UTC where the frame had a zone.
+row numbers from 0 up, and whatever leads out of the file (`refusals`). A time zone is not read: times come out as
+stored, which is in UTC where the frame had a zone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,8 @@ import numpy as np
 
 from ...core.errors import InputError, some, unknown
 from .. import times
-from .arrays import held_in
-from .claims import refuse_hdf5
+from .refusals import damage_is_refused, refuse_hdf5
+from .table import Table, held_in
 
 if TYPE_CHECKING:
     import h5py
@@ -36,29 +37,34 @@ def read_frame(
     import h5py
 
     path = Path(path)
-    try:
-        with h5py.File(path, "r") as file:
-            refuse_hdf5(file)
-            return _frame(file[_key(path, _frames(file), key)], path)
-    except InputError:
-        raise
-    except Exception as error:  # h5py raises nearly everything on a damaged file
-        raise InputError(
-            f"{path}, which cannot be read as HDF5 ({error})", "a whole HDF5 file", "get or make the file again"
-        ) from None
+    with damage_is_refused(path, _damaged), h5py.File(path, "r") as file:
+        refuse_hdf5(file)
+        return _frame(file[_key(path, _frames(file), key)], path)
+
+
+def read_signals(path: Path, label: str | None, nodes: Collection[str]) -> Table:
+    """The only frame of the file."""
+    values, names, stamps = read_frame(path)
+    return Table(values, tuple(names), stamps)
+
+
+def _damaged(path: Path, error: object) -> InputError:
+    return InputError(
+        f"{path}, which cannot be read as HDF5 ({error})", "a whole HDF5 file", "get or make the file again"
+    )
 
 
 def _frames(file: h5py.File) -> dict[str, str]:
     """Every frame's key and how it is stored."""
-    found = {}
+    frames = {}
 
     def note(name: str, node: object) -> None:
         kind = _attribute(node, "pandas_type")
         if kind.startswith("frame"):
-            found[name] = kind
+            frames[name] = kind
 
     file.visititems(note)
-    return found
+    return frames
 
 
 def _key(path: Path, frames: dict[str, str], key: str | None) -> str:

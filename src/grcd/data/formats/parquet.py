@@ -5,38 +5,60 @@ Times are known as in a CSV file: by the column's name, or as an index that hold
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from ...core.errors import InputError, some
+from ...core.files import whole
 from .. import times
-from .arrays import held_in, names_of
-from .claims import bytes_of, refuse_claim
-from .columns import unreadable
-from .signals import Table, extra, pivoted, refuse_no_label, role_of, roles_of
+from ..notes import Note
+from .output import Output
+from .refusals import bytes_of, damage_is_refused, needed, refuse_claim
+from .table import Table, held_in, names_of, only_clock, pivoted, refuse_no_label, role_of, roles_of
 
 COLUMNS = 32  # decoded side by side: each keeps a dictionary and a page in memory
 
 
-def read_parquet(path: Path, label: str | None) -> Table:
+def read(path: Path, label: str | None, nodes: Collection[str]) -> Table:
+    """Wide or long; ``label`` is the split column."""
+    arrow = need()
     try:
-        import pyarrow.parquet
-    except ImportError:
-        raise extra("pyarrow", "parquet") from None
-    try:
-        with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16) as file:
-            return _arrow_table(file, path, label)
-    except InputError:
-        raise
-    except Exception as error:  # parsers raise what they like on a damaged file
-        raise unreadable(path, error) from None
+        with (
+            damage_is_refused(path),
+            arrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16) as file,
+        ):
+            return _table(file, path, label)
     finally:
-        pyarrow.default_memory_pool().release_unused()  # it would keep its buffers for another file
+        arrow.default_memory_pool().release_unused()  # it would keep its buffers for another file
 
 
-def _arrow_table(file: Any, path: Path, label: str | None) -> Table:
+def need() -> ModuleType:
+    needed("pyarrow.parquet", "parquet")
+    return needed("pyarrow", "parquet")
+
+
+def write(path: Path, output: Output) -> None:
+    """A row a signal; of an ensemble a row for each draw of each signal, a draw at a time: all of them may not fit."""
+    with whole(path) as temporary:
+        if output.ensemble is None:
+            output.frame().to_parquet(temporary)
+            return
+        arrow, writer = need(), None
+        for number, draw in enumerate(output.ensemble):
+            frame = output.frame(draw)
+            frame.insert(0, "draw", number)
+            part = arrow.Table.from_pandas(frame, preserve_index=False)
+            writer = writer or arrow.parquet.ParquetWriter(temporary, part.schema)
+            writer.write_table(part)
+        if writer is not None:
+            writer.close()
+
+
+def _table(file: Any, path: Path, label: str | None) -> Table:
     schema = file.schema_arrow
     names = schema.names
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -45,34 +67,34 @@ def _arrow_table(file: Any, path: Path, label: str | None) -> Table:
     refuse_no_label(label, names, path)
     indices = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
     roles = roles_of([name for name in names if role_of(name) or name not in indices], label, path)
-    labels = np.array(_arrow_names(file, label, path)) if label is not None and label in names else None
+    labels = np.array(_names(file, label, path)) if label is not None and label in names else None
     if roles is not None:
-        stamps = times.parsed(_arrow_column(file, roles["time"]), str(path))
-        named, values = _arrow_names(file, roles["node"], path), _arrow_numbers(file, [roles["value"]], path)[:, 0]
+        stamps = times.parsed(_column(file, roles["time"]), str(path))
+        named, values = _names(file, roles["node"], path), _numbers(file, [roles["value"]], path)[:, 0]
         return pivoted(stamps, named, values, path, labels)
-    clock, stamps, notes = _arrow_clock(file, [name for name in names if name != label], indices, path)
+    clock, stamps, notes = _clock(file, [name for name in names if name != label], indices, path)
     nodes = [name for name in names if name not in {clock, label, *indices}]
-    notes += tuple(f"the index {name!r} of {path.name} is no time: left out" for name in indices if name != clock)
-    return Table(_arrow_numbers(file, nodes, path), tuple(nodes), stamps, labels, notes=notes)
+    notes += tuple(
+        Note(f"the index {name!r} of {path.name} is no time", "left out") for name in indices if name != clock
+    )
+    return Table(_numbers(file, nodes, path), tuple(nodes), stamps, labels, notes=notes)
 
 
-def _arrow_clock(file: Any, names: list[str], indices: list[str], path: Path) -> tuple:
+def _clock(file: Any, names: list[str], indices: list[str], path: Path) -> tuple:
     """As in a CSV file: by its name, or an index of times, or a first column of times. Its name, times, what to say."""
     dated = [name for name in names if name in indices and _is_dated(file.schema_arrow.field(name).type)]
     clock = [name for name in names if times.is_time(name) or name in dated]
-    if len(clock) > 1:
-        raise InputError(f"several time columns in {path}: {some(clock)}", "one", "rename or remove the others")
-    if clock:
-        return clock[0], times.parsed(_arrow_column(file, clock[0]), str(path)), ()
+    if (only := only_clock(clock, path)) is not None:
+        return only, times.parsed(_column(file, only), str(path)), ()
     for name in [name for name in names if name in indices] + names[:1]:
         if _is_number(file.schema_arrow.field(name).type):
             continue
         try:
-            stamps = times.parsed(_arrow_column(file, name), str(path))
+            stamps = times.parsed(_column(file, name), str(path))
         except InputError:
             continue  # text: said where numbers are read
-        told = f"column {name!r} of {path.name} is taken as the time"
-        return name, stamps, () if name in indices else (told,)
+        note = Note(f"column {name!r} of {path.name} is taken as the time")
+        return name, stamps, () if name in indices else (note,)
     return None, None, ()
 
 
@@ -88,11 +110,11 @@ def _is_number(kind: Any) -> bool:
     return kinds.is_floating(kind) or kinds.is_integer(kind)
 
 
-def _arrow_column(file: Any, name: str) -> np.ndarray:
+def _column(file: Any, name: str) -> np.ndarray:
     return file.read(columns=[name]).column(name).to_numpy()
 
 
-def _arrow_names(file: Any, name: str, path: Path) -> tuple[str, ...]:
+def _names(file: Any, name: str, path: Path) -> tuple[str, ...]:
     column = file.read(columns=[name]).column(name)
     if column.null_count:
         row = column.is_null().index(True).as_py()
@@ -107,7 +129,7 @@ def _arrow_names(file: Any, name: str, path: Path) -> tuple[str, ...]:
     return names_of(cells, str(path), f"{name!r}")
 
 
-def _arrow_numbers(file: Any, names: list[str], path: Path) -> np.ndarray:  # (rows, columns), streamed
+def _numbers(file: Any, names: list[str], path: Path) -> np.ndarray:  # (rows, columns), streamed
     import pyarrow.types as kinds
 
     fields = [file.schema_arrow.field(name) for name in names]

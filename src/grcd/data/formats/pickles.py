@@ -25,6 +25,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...core.errors import InputError
+from .stored_graph import StoredGraph
 
 DTYPES = frozenset({"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"})
 MAX_BYTES = 2**28
@@ -50,6 +51,11 @@ def load(path: str | Path) -> object:
             "a whole pickle file",
             "get the file again",
         ) from None
+
+
+def read_graph(path: Path) -> StoredGraph:
+    ids, weights = adjacency(path)
+    return StoredGraph.adjacency(weights, ids)
 
 
 def adjacency(path: str | Path) -> tuple[list[str] | None, np.ndarray]:

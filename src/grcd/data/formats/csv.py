@@ -3,6 +3,16 @@
 The separator is a comma, a semicolon or a tab, whichever the header has most of. Numbers have decimal points. An empty
 cell, `NA` or `NaN` in a number column is a gap. Columns of names and times are read as text, so that node `007` stays
 `007` and a station called `NA` is a station.
+
+Is the first row a header, or the first of the readings? A first name that is a date, or names that are all numbers, are
+readings: taken for names they would be lost without a word. Yet METR-LA's sensors are called 773869, 767541, ..., and a
+table of them may have no column of times. Whole numbers, each once, are names
+
+- if the graph at hand has most of them, or in a graph's file as many rows follow (a matrix), or
+- behind a first cell that is empty, as pandas writes an index, or
+- if they number the columns from 0 or 1 up, or have leading zeros.
+
+Anything else is refused, and the way out is easy: a first row with names.
 """
 
 from __future__ import annotations
@@ -18,14 +28,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...core.errors import InputError
+from ...core.errors import InputError, some
 from ..splits import LABELS
-from .header import GAPS, is_number, refuse_header
+from .refusals import unreadable
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 SEPARATORS = (",", ";", "\t")
+# What is NaN in a column of numbers. In a column of names or times it is text.
+MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "-nan", "-NaN", "null", "NULL", "None"]
+DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{8}T\d+|\d{1,2}:\d\d)(\D.*)?")
 
 
 @dataclass(frozen=True)
@@ -93,17 +106,17 @@ def _remedy(cell: str, name: str, place: int) -> str:
 def read_columns(
     path: Path,
     text: Callable[[list[str]], Iterable[str]] = lambda names: (),
-    known: Collection[str] = (),
+    node_ids: Collection[str] = (),
     square: bool = False,
 ) -> Columns:
     """A CSV file. ``text`` says, given the header, which columns hold names or times.
 
-    Numbers in the header are names if they are ``known`` ones; with ``square`` if as many rows as columns follow.
+    Numbers in the header are names if they are ``node_ids`` of a graph; with ``square`` if as many rows follow.
     """
     import pandas
 
     try:
-        names, separator, rows = _scanned(path, known, square)
+        names, separator, rows = _scanned(path, node_ids, square)
         if rows == 0:
             raise InputError(f"{path} with a header and no rows", "rows of values", "export the table again")
         kept = {names.index(name) for name in text(names)}
@@ -117,7 +130,7 @@ def read_columns(
             index_col=False,
             encoding="utf-8-sig",
             dtype=dict.fromkeys(kept, str),
-            na_values={place: [] if place in kept else GAPS for place in places},
+            na_values={place: [] if place in kept else MISSING for place in places},
             keep_default_na=False,
             low_memory=False,
             # From 3.1 on pandas is exact without being told, and would rather not be.
@@ -144,12 +157,12 @@ def _version(package: ModuleType) -> tuple[int, ...]:
 def _beyond_64_bits(cells: Series) -> Series:
     """Whole numbers so large that pandas leaves them as text or objects, as numbers; other text as it is."""
     text = cells.astype(str)
-    gap = cells.isna() | text.isin(GAPS)  # in such a column pandas leaves them as they are
+    gap = cells.isna() | text.isin(MISSING)  # in such a column pandas leaves them as they are
     whole = text[~gap].str.fullmatch(r"\s*[+-]?[0-9]+\s*").all()
     return text.mask(gap, "nan").map(float) if whole else cells
 
 
-def _scanned(path: Path, known: Collection[str], square: bool) -> tuple[list[str], str, int]:
+def _scanned(path: Path, node_ids: Collection[str], square: bool) -> tuple[list[str], str, int]:
     """Header, separator, and the number of rows, each as long as the header."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         first = file.readline()
@@ -169,10 +182,61 @@ def _scanned(path: Path, known: Collection[str], square: bool) -> tuple[list[str
                 )
             rows += bool(row)
     matrix = square and rows == len(header) > 2
-    refuse_header(path, header, header if matrix else known)
+    refuse_header(path, header, header if matrix else node_ids)
     return header, separator, rows
 
 
-def unreadable(path: Path, error: object) -> InputError:
-    """The error for a file that is damaged, or of another kind than its ending says."""
-    return InputError(f"{path}, which cannot be read ({error})", "a whole file of its kind", "make the file again")
+# -- the header -----------------------------------------------------------------------------------------------------
+
+
+def is_number(cell: str) -> bool:
+    """As Python reads numbers, but not 1_000."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def refuse_header(path: Path, header: list[str], node_ids: Collection[str] = ()) -> None:
+    """``node_ids`` are names that nodes have."""
+    if len(header) == 1:
+        raise InputError(
+            f"{path} with one column in its first row, {header[0][:40]!r}",
+            "a header, with columns separated by commas, semicolons or tabs",
+            "save the table so, without lines above the header",
+        )
+    if DATE.fullmatch(header[0]):
+        raise _no_header(path, "a date", header)
+    names = header if header[0] else header[1:]
+    if all(is_number(name) or name in MISSING for name in names) and not _whole_names(header, names, set(node_ids)):
+        raise _no_header(path, "numbers", header)
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"{path} with column names that occur twice: {some(repr(name) for name in twice)}",
+            "unique names",
+            "rename or merge those columns",
+        )
+
+
+def _whole_names(header: list[str], names: list[str], node_ids: set[str]) -> bool:
+    if not all(map(_is_whole, names)) or len(set(names)) < len(names):
+        return False
+    if not header[0] or 2 * len(node_ids.intersection(names)) >= len(names):
+        return True
+    numbered = any(names == [str(first + place) for place in range(len(names))] for first in (0, 1))
+    return (numbered and len(names) > 2) or any(name.startswith("0") and len(name) > 1 for name in names)
+
+
+def _is_whole(cell: str) -> bool:
+    return cell.isascii() and cell.isdigit()
+
+
+def _no_header(path: Path, what: str, header: list[str]) -> InputError:
+    return InputError(
+        f"{path} with {what} in its first row, where names should be: {some(map(repr, header), 3)}",
+        "a header: the names of the columns",
+        "add a first row with names, e.g. time,north,south; numbers are names beside a column `time`, "
+        "or of a graph that has them (--graph)",
+    )

@@ -1,4 +1,6 @@
-"""What a file claims is compared with what it stores, and with the memory there is, before any memory is asked for.
+"""Files that are refused: absent, damaged, in need of a package, or claiming what they do not store.
+
+What a file claims is compared with what it stores, and with the memory there is, before any memory is asked for.
 
 A header of a few bytes may claim any size, and an HDF5 dataset without stored chunks is all fill value: 5 kB that would
 take gigabytes. Deflate, the usual compression, makes at most 1,032 bytes out of one; a file that claims more than
@@ -10,9 +12,12 @@ no reason to read what else is on the machine, so all three are refused.
 
 from __future__ import annotations
 
+import importlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +30,41 @@ if TYPE_CHECKING:
 
 MOST = 1100  # bytes claimed for each byte stored
 SMALL = 1 << 26  # bytes that nobody misses
+
+
+def existing(path: str | Path) -> Path:
+    """The path, if there is a file."""
+    path = Path(path)
+    if not os.path.isfile(path):  # Path.is_file raises on a name that is too long
+        raise InputError(f"{path}, which is no file", "an existing file", "check the path")
+    return path
+
+
+def unreadable(path: Path, error: object) -> InputError:
+    """The error for a file that is damaged, or of another kind than its ending says."""
+    return InputError(f"{path}, which cannot be read ({error})", "a whole file of its kind", "make the file again")
+
+
+@contextmanager
+def damage_is_refused(path: Path, refusal: Callable[[Path, object], InputError] = unreadable) -> Iterator[None]:
+    """Parsers and the system raise what they like on a damaged file: here it becomes one error, with its reason."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise refusal(path, error) from None
+
+
+def needed(package: str, extra: str) -> ModuleType:
+    """An optional package, or the error that says how to install it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        name = package.partition(".")[0]
+        raise InputError(
+            f"no {name} on this machine", f"{name} for this file ending", f'pip install "grcd[{extra}]"'
+        ) from None
 
 
 def refuse_claim(claimed: float, stored: int, what: str) -> None:

@@ -1,50 +1,51 @@
-"""Signals that are given to a trained model: read from a file, and matched to its nodes by name."""
+"""Signals for a trained model to work on: read from a file, and matched to its nodes by name."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from ..core.errors import InputWarning, some
+from ..core.errors import some
 from ..graphs.graph import Graph
-from .formats.signals import Table, read_signals
+from . import gaps
+from .formats.signals import read_signals
+from .formats.table import Table
 from .matching import fitted
 from .normalizer import check_signals
+from .notes import Note, warn
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class Observed:
     """Signals in the model's node order, and what the file said of them."""
 
     x: np.ndarray  # (signals, nodes), NaN where missing
-    times: np.ndarray | None
+    times: np.ndarray | None  # (signals,)
     node_ids: list[str]  # in the order of the file
     order: list[int]  # where in the model's order these are
 
 
-def read_given(
-    file: str | Path, graph: Graph, missing: Sequence[float] = (), common: bool = False, absent: bool = False
-) -> Given:
-    """``missing`` are values that mark a gap; ``common`` drops columns that the graph does not have.
-
-    With ``absent`` a node without a column has a gap everywhere.
-    """
+def read_observed(
+    file: str | Path,
+    graph: Graph,
+    missing: Sequence[float] = (),  # values that mark a gap
+    common: bool = False,  # drop columns that the graph does not have
+    absent: bool = False,  # a node without a column has a gap everywhere
+) -> Observed:
+    """Signals from a file, with one column for each node of the graph."""
     table = read_signals(file, nodes=graph.node_ids)
     table = _with_gaps(table, graph, str(file)) if absent else table
     values = np.array(table.values, np.float64)  # a copy: columns are put in order in place
-    for marker in missing:
-        values[values == marker] = np.nan
+    gaps.mark(values, missing)
     x, notes = fitted(values, table.node_ids, graph, str(file), common=common)
-    for note in (*table.notes, *notes):
-        warnings.warn(note, InputWarning, stacklevel=3)
+    warn((*table.notes, *notes))
     place = {name: i for i, name in enumerate(graph.node_ids)}
     names = [name for name in table.node_ids or graph.node_ids if name in place]
     x = check_signals(x, graph, str(file), least=1, gaps=True)
-    return Given(x, table.times, names, [place[name] for name in names])
+    return Observed(x, table.times, names, [place[name] for name in names])
 
 
 def _with_gaps(table: Table, graph: Graph, where: str) -> Table:
@@ -54,6 +55,6 @@ def _with_gaps(table: Table, graph: Graph, where: str) -> Table:
     if not gone or len(gone) == len(graph):
         return table
     empty = np.full((len(table.values), len(gone)), np.nan)
-    note = f"{where} has no column for {some(gone)}: all of their readings are gaps"
+    note = Note(f"{where} has no column for {some(gone)}", "all of their readings are gaps")
     values, names = np.hstack([table.values, empty]), (*named, *gone)
     return replace(table, values=values, node_ids=names, notes=(*table.notes, note))

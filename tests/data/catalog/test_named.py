@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import grcd
-from grcd.data.catalog import recipes
+from grcd.data import catalog
+from grcd.data.catalog.sources import cache as cache_folder
 from grcd.evaluation import ammd, controls
 from grcd.evaluation.controls import draw
 from grcd.references.covariance import ledoit_wolf
@@ -66,7 +67,7 @@ def test_metr_las_reference_to_the_last_printed_digit(metr_la):
 
 @present
 def test_metr_las_zeros_are_gaps_filled_forward_then_backward(metr_la):
-    assert f"{metr_la.facts['missing']:.3%}" == "8.109%"
+    assert f"{metr_la.origin.missing:.3%}" == "8.109%"
     raw = grcd.load_dataset("metr-la", fill="none", cap=(10**6,))
     assert sum(raw.split(s).shape[0] for s in ("train", "val", "test")) == 34_272 - 2_148  # outages everywhere
     filled = metr_la.filled["train"]
@@ -117,12 +118,13 @@ def test_data_are_looked_for_where_the_user_says_first(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     with pytest.raises(grcd.InputError, match="grcd data get molene"):
         grcd.load_dataset("molene", data_dir=named)
-    (recipes.cache() / "molene.npz").touch()
-    assert recipes.find(("molene.npz",), "molene", named) == recipes.cache()
+    find = catalog.source("molene").folder
+    (cache_folder() / "molene.npz").touch()
+    assert find(named) == cache_folder()
     (variable / "molene.npz").touch()
-    assert recipes.find(("molene.npz",), "molene", named) == variable
+    assert find(named) == variable
     (named / "molene.npz").touch()
-    assert recipes.find(("molene.npz",), "molene", named) == named
+    assert find(named) == named
 
 
 @present
@@ -138,4 +140,29 @@ def test_other_numbers_under_the_right_names_are_refused(tmp_path):
 @present
 def test_a_recipe_is_only_defaults():
     data = grcd.load_dataset("metr-la", missing=(), cap=())
-    assert (len(data.train), data.facts["markers"], (data.train == 0).mean() > 0.05) == (23_990, [], True)
+    assert (len(data.train), data.origin.markers, (data.train == 0).mean() > 0.05) == (23_990, [], True)
+
+
+def toy():
+    graph = grcd.Graph.from_edges([("a", "b"), ("b", "c")])
+    x = np.random.default_rng(0).normal(size=(3, 20, 3))
+    return grcd.Dataset("toy", graph, *x)
+
+
+def test_one_module_is_all_a_named_dataset_takes(tmp_path, monkeypatch):
+    """Put into the folder, or here beside it: its row in every table comes with it."""
+    (tmp_path / "toy_dataset.py").write_text(
+        "from grcd.data.catalog.named import Generated, Setting\n"
+        "from test_named import toy\n"
+        "DATASETS = [Generated(name='toy', about='three nodes', setting=Setting(bounds='-1,1'), make=toy)]\n"
+    )
+    monkeypatch.setattr(catalog, "__path__", [*catalog.__path__, str(tmp_path)])
+    listed, settings = catalog.discovered()
+    assert [*listed] == ["sbm-c1", "sbm-c4", "sbm-c16", "toy", "metr-la", "molene"]
+    assert [*settings] == ["metr-la", "molene", "sbm-c1", "sbm-c4", "sbm-c16", "toy"]
+    monkeypatch.setattr(catalog, "DATASETS", listed)
+    assert np.array_equal(grcd.load_dataset("toy").train, toy().train)
+    with pytest.raises(grcd.InputError, match="--fill for the built-in toy"):
+        grcd.load_dataset("toy", fill="mean")
+    with pytest.raises(grcd.InputError, match="one of metr-la, molene"):
+        catalog.source("toy")

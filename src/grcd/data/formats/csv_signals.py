@@ -1,0 +1,89 @@
+"""Readings in a CSV file: a wide table, with one column a node, or a long one, with time, node and value."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+
+from ...core.errors import InputError
+from ...core.files import whole
+from .. import times
+from ..notes import Note
+from .csv import Columns, read_columns
+from .output import Output
+from .table import Table, is_unnamed, only_clock, pivoted, refuse_no_label, roles_of
+
+
+def read(path: Path, label: str | None, nodes: Collection[str]) -> Table:
+    """Wide or long; ``label`` is the split column, ``nodes`` are the names of a graph at hand."""
+
+    def text(names: list[str]) -> list[str]:
+        roles = roles_of(names, label, path)
+        if roles is not None:
+            return [name for name in names if name != roles["value"]]
+        return [
+            name
+            for place, name in enumerate(names)
+            if times.is_time(name) or name == label or (place == 0 and is_unnamed(name))
+        ]
+
+    columns = read_columns(path, text, nodes)
+    refuse_no_label(label, columns.names, path)
+    roles = roles_of(columns.names, label, path)
+    labels = columns.text(label) if label in columns.names else None
+    if roles is None:
+        return _wide(columns, label, labels)
+    stamps = times.parsed(columns.text(roles["time"]), str(path))
+    return pivoted(stamps, columns.text(roles["node"]), columns.numbers([roles["value"]])[:, 0], path, labels)
+
+
+def _wide(columns: Columns, label: str | None, labels: np.ndarray | None) -> Table:
+    path, names = columns.path, columns.names
+    aside, stamps, notes = [label], None, tuple[Note, ...]()
+    clock = only_clock([name for name in names if times.is_time(name) and name != label], path)
+    if clock is not None:
+        aside, stamps = [label, clock], times.parsed(columns.text(clock), str(path))
+        if is_unnamed(names[0]):
+            aside, notes = [*aside, names[0]], (Note(f"the first column of {path.name} has no name", "left out"),)
+    elif names[0] != label:
+        index, stamps, notes = _index(columns)
+        aside += index
+    nodes = [name for name in names if name not in aside]
+    if not nodes:
+        raise InputError(f"{path} without a column of readings", "one column a node", "export the table again")
+    return Table(columns.numbers(nodes), tuple(nodes), stamps, labels, notes=notes)
+
+
+def _index(columns: Columns) -> tuple[list[str], np.ndarray | None, tuple[Note, ...]]:
+    """The first column if it is an index or holds dates under another name: its name, times, and what to say."""
+    name, cells, file = columns.names[0], columns.frame[0], columns.path.name
+    if is_unnamed(name) or name.casefold() == "index":
+        if _numbers_rows(cells):
+            return [name], None, (Note(f"the first column of {file} numbers the rows", "left out"),)
+        return [name], times.parsed(cells, str(columns.path)), ()
+    if cells.dtype.kind in "iufb":
+        return [], None, ()
+    try:
+        stamps = times.parsed(cells, str(columns.path))
+    except InputError:
+        return [], None, ()  # text: said where numbers are read
+    return [name], stamps, (Note(f"column {name!r} of {file} is taken as the time"),)
+
+
+def _numbers_rows(cells: np.ndarray) -> bool:
+    """From 0 up; again and again where several tables were put together."""
+    import pandas
+
+    numbers = pandas.to_numeric(cells, errors="coerce").to_numpy(float)
+    return bool(numbers[0] == 0 and ((np.diff(numbers) == 1) | (numbers[1:] == 0)).all())
+
+
+def write(path: Path, output: Output) -> None:
+    """Times as text; quantiles beside the signals."""
+    frame = output.frame()
+    if output.times is not None:
+        frame["time"] = times.as_text(output.times)
+    with whole(path) as temporary:
+        frame.to_csv(temporary, index=False)

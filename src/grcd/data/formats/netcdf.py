@@ -1,0 +1,103 @@
+"""netCDF through xarray: version 4, which is HDF5 and read by h5netcdf, and version 3, read by scipy.
+
+The signals are the variable `signals`, or the only one with two dimensions: times first, then nodes. The unit is its
+attribute `units`. An HDF5 file that leads to others is refused (`refusals`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import InputError, some
+from ...core.files import whole
+from .. import times
+from .output import Output
+from .refusals import damage_is_refused, needed, refuse_hdf5, refuse_no_memory
+from .table import NODE_NAMES, Table, held_in, names_of, unit_of
+
+
+def need() -> ModuleType:
+    needed("h5netcdf", "netcdf")
+    return needed("xarray", "netcdf")
+
+
+def read(path: Path, label: str | None, nodes: Collection[str]) -> Table:
+    """One variable of numbers with two dimensions, and their coordinates if there are any."""
+    import h5py
+
+    xarray = needed("xarray", "netcdf")
+    with damage_is_refused(path):
+        engine = "scipy"
+        if h5py.is_hdf5(path):
+            needed(engine := "h5netcdf", "netcdf")
+            with h5py.File(path, "r") as file:
+                refuse_hdf5(file)
+        with xarray.open_dataset(path, engine=engine) as dataset:
+            return _table(_variable(dataset, path), path)
+
+
+def _table(array: Any, path: Path) -> Table:
+    refuse_no_memory(array.nbytes, str(path))
+    # Asked for a coordinate that is not there, xarray makes one up.
+    clock, ids = (array.coords[dim].to_numpy() if dim in array.coords else None for dim in array.dims)
+    values = array.to_numpy()
+    return Table(
+        values.astype(held_in(values.dtype, values.size)),
+        None if ids is None else names_of(ids, str(path)),
+        None if clock is None else times.parsed(clock, str(path)),
+        unit=unit_of(array.attrs.get("units", ""), str(path)),
+    )
+
+
+def _variable(dataset: Any, path: Path) -> Any:
+    """`signals`, or the only variable with two dimensions; times first, then nodes."""
+    flat = [name for name, variable in dataset.data_vars.items() if variable.ndim == 2]
+    name = "signals" if "signals" in dataset.data_vars else flat[0] if len(flat) == 1 else None
+    if name is None or dataset[name].ndim != 2 or dataset[name].dtype.kind not in "fiu":
+        raise InputError(
+            f"{path} with the variables {some(dataset.data_vars) or 'none'}",
+            "a variable `signals` of numbers with dimensions (time, node)",
+            "rename the variable",
+        )
+    array = dataset[name]
+    node_first = array.dims[0].casefold() in NODE_NAMES or times.is_time(array.dims[1])
+    return array.transpose(*array.dims[::-1]) if node_first else array
+
+
+def write(path: Path, output: Output) -> None:
+    """Version 4, made in memory: HDF5 itself does not survive a full disk. With an ensemble version 3, see below."""
+    arrays: dict[str, Any] = {"signals": ((output.row, "node"), output.signals)}
+    coords: dict[str, Any] = {"node": list(output.node_ids)} | ({} if output.times is None else {"time": output.times})
+    if output.quantiles is not None:
+        arrays["quantiles"], coords["level"] = (("level", output.row, "node"), output.quantiles), list(output.levels)
+    if output.ensemble is not None:
+        arrays = {"ensemble": (("draw", output.row, "node"), output.ensemble[:1]), **arrays}
+    dataset = need().Dataset(arrays, coords)
+    for name in arrays if output.unit else ():
+        dataset[name].attrs["units"] = output.unit
+    with whole(path) as temporary:
+        if output.ensemble is None:
+            temporary.write_bytes(dataset.to_netcdf(None, engine="h5netcdf"))
+        else:
+            dataset.to_netcdf(temporary, engine="scipy", format="NETCDF3_64BIT", unlimited_dims=["draw"])
+            _append_records(temporary, output.ensemble)
+
+
+def _append_records(path: Path, ensemble: np.ndarray) -> None:
+    """Draw by draw, for all of them may not fit into memory, to a netCDF-3 file that has the first.
+
+    In that format a dimension without limit comes first, and its records are what the file ends with: each is its
+    numbers, most significant byte first.
+    """
+    with path.open("r+b") as file:
+        file.seek(0, os.SEEK_END)
+        for draw in ensemble[1:]:
+            file.write(draw.astype(">f8").tobytes())
+        file.seek(4)  # behind "CDF" and the version: how many there are
+        file.write(len(ensemble).to_bytes(4, "big"))

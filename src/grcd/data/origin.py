@@ -1,0 +1,56 @@
+"""Where signals came from, and how they were prepared: the record that every run keeps.
+
+``run.json`` has it under ``data``, ``made``; the options of the command under ``asked``. Nothing else knows those keys.
+What is not known is None, and is not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+KEYS = {"options": "asked"}  # fields that are written under another name
+ENTRIES: dict[str, Any] = {"asked?": {}, "command?": str, "unit?": str}  # what a run's manifest is checked for
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What was read, with which options, and by which command."""
+
+    source: str | None = None  # a dataset's name, or a file
+    unit: str | None = None
+    missing: float | None = None  # share of all readings
+    markers: list[float] | None = None  # values that marked a missing reading
+    fill: str | None = None  # the policy
+    split_by: str | None = None
+    split_seed: int | None = None  # of a random split
+    files: dict[str, str] | None = None  # by split, where it has one of its own
+    cap: list[int] | None = None
+    options: dict[str, Any] | None = None  # those of ``load_dataset`` that bring the same data again, source included
+    command: str | None = None  # that trained the run
+    further: dict[str, Any] = field(default_factory=dict)  # whatever else a caller of ``fit`` wants to be kept
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Origin:
+        """From what ``to_dict`` made."""
+        names = {KEYS.get(part.name, part.name): part.name for part in fields(cls) if part.name != "further"}
+        values = {names[key]: value for key, value in record.items() if key in names}
+        return cls(**values, further={key: value for key, value in record.items() if key not in names})
+
+    @classmethod
+    def of_run(cls, manifest: Mapping[str, Any]) -> Origin:
+        """As a run's manifest has it; of a model that no run knows of, nothing."""
+        return cls.of(manifest.get("data", {}).get("made", {}))
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON. A split that is not random has no seed, and says so."""
+        values = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "further"}
+        seeded = self.split_by is not None
+        kept = {key: value for key, value in values.items() if value is not None or (key == "split_seed" and seeded)}
+        return {KEYS.get(key, key): value for key, value in kept.items()} | self.further
+
+    def prepared(self) -> dict[str, Any]:
+        """How the signals were prepared: all that is known but for options and command."""
+        aside = {KEYS["options"], "command"}
+        return {key: value for key, value in self.to_dict().items() if key not in aside}
