@@ -213,11 +213,11 @@ def _method(found: Opened, problems: list, said: list) -> dict:
 
 
 def _times(data: Dataset) -> dict:
-    """Seconds that training takes here at most: a small network, and the paper's. Measured on a few updates."""
+    """Seconds that training takes here at most: a small network, and the default one. Measured on a few updates."""
     from ..model import GRCD
 
     found = {}
-    for name, settings in (("training_small_s", LAPTOP), ("training_paper_s", {})):
+    for name, settings in (("training_small_s", LAPTOP), ("training_default_s", {})):
         model = GRCD(data.graph, **settings)
         found[name] = round(model.seconds_per_update(data.train) * model.config.max_updates)
     return found
@@ -264,13 +264,13 @@ def _method_lines(f: dict) -> list[tuple[str, str]]:
         return lines
     share = f"{f['modes_sharing_energy']:.1f} modes share the energy, {f['energy_in_lowest_tenth']:.0%} of it is in the"
     share += f" lowest tenth of the frequencies; {f['covariance_off_the_modes']:.0%} of the covariance is between modes"
-    small, paper = (_duration(f[key]) for key in ("training_small_s", "training_paper_s"))
+    small, default = (_duration(f[key]) for key in ("training_small_s", "training_default_s"))
     return [
         *lines,
         ("spectrum", share),
         ("kappa", f"{f['kappa_suggested']:g} suggested; the reference's SNR at kappa 2 is {f['snr_at_kappa_2']:.2f}"),
         ("training", f"about {small} here for a small network ({_set(LAPTOP)})"),
-        ("", f"at most {paper} for the paper's, which may stop earlier"),
+        ("", f"at most {default} for the default, which may stop earlier"),
     ]
 
 
