@@ -74,29 +74,33 @@ class Material:
         filled: bool = False,
         command: str = "",
     ) -> Material:
-        """Gather it; without samples, ``n`` are generated."""
+        """Gather it.
+
+        samples     (samples, nodes) in the data's units; without them ``n`` are generated with ``nfe`` and ``seed``
+        run         the run's folder, for its training curve
+        filled      whether readings are hidden and filled too
+        command     what the page says it was written by
+        """
         if data.graph.hash != model.graph.hash:
             raise InputError(
                 f"data on another graph than the run's ({data.graph.hash[:12]}, not {model.graph.hash[:12]})",
                 "the data that the run was trained on",
                 "name them and their graph as for grcd train",
             )
-        from_file = samples is not None
         x = model.sample(n, nfe, seed) if samples is None else check_signals(samples, data.graph, "samples")
         x = x[evenly(len(x), MOST)]
+        how = f"{nfe} network evaluations, seed {seed}"
         return cls(
             model,
             data,
             x,
-            f"{len(x):,} signals as given"
-            if from_file
-            else f"{len(x):,} signals, {nfe} network evaluations, seed {seed}",
-            evaluate(x, data, controls=True),
-            _distances(x, data),
-            read_log(run) if run is not None else [],
-            _hidden(model, data, seed) if filled else None,
-            model.facts["data"]["hash"] == fingerprint(data.train, data.val),
-            command,
+            how=f"{len(x):,} signals, {how}" if samples is None else f"{len(x):,} signals as given",
+            scores=evaluate(x, data, controls=True),
+            distances=_distances(x, data),
+            curve=read_log(run) if run is not None else [],
+            bands=_hidden(model, data, seed) if filled else None,
+            same_data=model.facts["data"]["hash"] == fingerprint(data.train, data.val),
+            command=command,
         )
 
     @cached_property

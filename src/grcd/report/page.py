@@ -107,6 +107,13 @@ def _summary(material: Material) -> str:
 
 
 def _sections(material: Material) -> Iterator[Section]:
+    yield from _compared(material)
+    yield from _measured(material)
+    yield Section("provenance", "Where this comes from", "Enough to make it again.", _provenance(material))
+
+
+def _compared(material: Material) -> Iterator[Section]:
+    """Generated signals beside held-out ones, as pictures."""
     drawn, unit = Drawn(material.data.graph), material.data.unit
     yield Section(
         "signals",
@@ -142,6 +149,10 @@ def _sections(material: Material) -> Iterator[Section]:
         "0 is the same distribution, 1 no overlap at all. All other nodes fit better.",
         _figure("Histograms of the worst nodes", drawings.marginals, material),
     )
+
+
+def _measured(material: Material) -> Iterator[Section]:
+    """How near they are in numbers, and how training and filling went."""
     yield Section(
         "scores",
         "Scores",
@@ -167,7 +178,6 @@ def _sections(material: Material) -> Iterator[Section]:
             "lighter one. Here it is {:.0%} and {:.0%}.".format(*material.bands.covered()),
             _figure("Filled gaps with bands", drawings.fillings, material, material.bands),
         )
-    yield Section("provenance", "Where this comes from", "Enough to make it again.", _provenance(material))
 
 
 def _figure(label: str, draw: Callable[..., Figure], *args: object) -> str:
