@@ -41,21 +41,21 @@ ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS":
 
 
 def main() -> None:
-    given = parsed()
-    until = time.monotonic() + 60 * given.minutes
+    options = parsed()
+    until = time.monotonic() + 60 * options.minutes
     rooms = ROOT / "runs" / "attack"
     path = rooms / f"stage-{os.getpid()}"
     try:
-        found = attacked(given, Stage(path), rooms, until)
+        records_of = attacked(options, Stage(path), rooms, until)
     finally:
         shutil.rmtree(path, ignore_errors=True)
-    results = {**provenance("cpu"), "commit": commit(), "seed": given.seed, "kinds": counted(found)}
+    results = {**provenance("cpu"), "commit": commit(), "seed": options.seed, "kinds": counted(records_of)}
     print(table(results["kinds"]))
-    missing = sum(record is None for records in found.values() for record in records)
+    missing = sum(record is None for records in records_of.values() for record in records)
     if missing:
         sys.exit(f"{missing} cases are still to come: the same command goes on")
-    if given.out is not None:
-        given.out.write_text(json.dumps(results, indent=1) + "\n")
+    if options.out is not None:
+        options.out.write_text(json.dumps(results, indent=1) + "\n")
     sys.exit(any(kind[what] for kind in results["kinds"].values() for what in BAD))
 
 
@@ -66,36 +66,38 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=20)
-    given = parser.parse_args()
-    if unknown := set(given.only) - set(KINDS):
+    options = parser.parse_args()
+    if unknown := set(options.only) - set(KINDS):
         parser.error(f"unknown kinds: {', '.join(sorted(unknown))}")
-    return given
+    return options
 
 
-def attacked(given: argparse.Namespace, stage: Stage, rooms: Path, until: float) -> dict[str, list]:
+def attacked(options: argparse.Namespace, stage: Stage, rooms: Path, until: float) -> dict[str, list]:
     """The record of every case, kind by kind; None for what there was no time for."""
-    log = rooms / f"seed-{given.seed}-{version()}.jsonl"
-    known = {}
+    log = rooms / f"seed-{options.seed}-{version()}.jsonl"
+    done = {}
     for line in log.read_text().splitlines() if log.exists() else []:
         record = json.loads(line)
-        known[record["kind"], record["case"]] = record
-    cases = {kind: KINDS[kind].cases(stage, np.random.default_rng([given.seed, *kind.encode()])) for kind in given.only}
-    todo = [(kind, case) for kind in cases for case in cases[kind] if (kind, case[0]) not in known]
+        done[record["kind"], record["case"]] = record
+    cases = {
+        kind: KINDS[kind].cases(stage, np.random.default_rng([options.seed, *kind.encode()])) for kind in options.only
+    }
+    todo = [(kind, case) for kind in cases for case in cases[kind] if (kind, case[0]) not in done]
     # In no order, so that an attack that runs out of time has seen something of everything.
-    todo = [todo[i] for i in np.random.default_rng(given.seed).permutation(len(todo))]
-    print(f"{len(todo)} cases to do, {len(known)} done before", file=sys.stderr)
+    todo = [todo[i] for i in np.random.default_rng(options.seed).permutation(len(todo))]
+    print(f"{len(todo)} cases to do, {len(done)} done before", file=sys.stderr)
     with (
-        multiprocessing.get_context("fork").Pool(given.jobs, begin, (stage, rooms, until)) as pool,
+        multiprocessing.get_context("fork").Pool(options.jobs, begin, (stage, rooms, until)) as pool,
         log.open("a") as file,
     ):
         for number, record in enumerate(pool.imap_unordered(one, todo)):
             if record is not None:
-                known[record["kind"], record["case"]] = record
+                done[record["kind"], record["case"]] = record
                 file.write(json.dumps(record) + "\n")
                 file.flush()
                 for what, _ in record["bad"]:
                     print(f"{number}/{len(todo)} {what}: {record['kind']}: {record['case']}", file=sys.stderr)
-    return {kind: [known.get((kind, case[0])) for case in cases[kind]] for kind in cases}
+    return {kind: [done.get((kind, case[0])) for case in cases[kind]] for kind in cases}
 
 
 def begin(stage: Stage, rooms: Path, until: float) -> None:
@@ -112,8 +114,8 @@ def one(task: tuple[str, tuple]) -> dict | None:
     ROOM.mkdir(parents=True)
     began = processor_time()
     try:
-        found = KINDS[kind].attack(STAGE, case, ROOM)
-        verdicts = [found] if isinstance(found, Verdict) else found
+        verdict = KINDS[kind].attack(STAGE, case, ROOM)
+        verdicts = [verdict] if isinstance(verdict, Verdict) else verdict
     except Exception:  # of the attack itself: never to be taken for a good end
         verdicts = [Verdict("wrong exit code", f"the attack failed:\n{traceback.format_exc()}")]
     shutil.rmtree(ROOM, ignore_errors=True)
@@ -128,10 +130,10 @@ def processor_time() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def counted(found: dict[str, list]) -> dict[str, dict]:
+def counted(records_of: dict[str, list]) -> dict[str, dict]:
     """Of each kind the number of attacks, how they ended, and examples of bad ends."""
     kinds = {}
-    for kind, records in found.items():
+    for kind, records in records_of.items():
         done = [record for record in records if record is not None]
         ends = sum((Counter(record["ends"]) for record in done), Counter())
         examples = {what: [] for what in BAD if ends[what]}

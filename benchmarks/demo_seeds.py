@@ -21,8 +21,8 @@ def cell(seed: int) -> dict:
         scores = demo(folder, seed)
         seconds = time.perf_counter() - began
     gaussians = [score.ammd for name, score in scores.items() if name.startswith("control") and "mixture" not in name]
-    told = {name: scores[name].ammd for name in ("grcd, NFE 1", "grcd, NFE 4", "grcd-rho3, NFE 4", "control-mixture")}
-    return {"seed": seed, **told, "best Gaussian": min(gaussians), "seconds": seconds}
+    named = {name: scores[name].ammd for name in ("grcd, NFE 1", "grcd, NFE 4", "grcd-rho3, NFE 4", "control-mixture")}
+    return {"seed": seed, **named, "best Gaussian": min(gaussians), "seconds": seconds}
 
 
 def main() -> None:

@@ -9,8 +9,9 @@ import json
 import re
 from pathlib import Path
 
-from grcd.bench import cost, distances, fillings, suites, tables
+from grcd.bench import suites, tables
 from grcd.bench.cells import Cell
+from grcd.core.tables import markdown
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -25,8 +26,7 @@ def origin(result: dict) -> str:
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"
+    return markdown([header, *rows]) + "\n"
 
 
 def words(key: str) -> str:
@@ -99,6 +99,7 @@ SECTIONS = {
     "size": ("A million signals on 500 nodes", lambda: size()),
     "demo": ("The demo over three seeds", lambda: demo()),
     "attack": ("Accidents", lambda: attack()),
+    "spotcheck": ("Published cells, computed afresh", lambda: spotcheck()),
 }
 
 
@@ -107,13 +108,13 @@ def size() -> str:
     rows = [
         [
             name,
-            f"{found['peak_mb']['fit']:,.0f}",
-            f"{found['peak_mb']['import']:,.0f}",
-            f"{found['copies']:.2f}",
-            *(f"{found['seconds'][key]:.1f}" for key in ("read", "covariance")),
-            f"{found['ms_per_update']:.0f}",
+            f"{file['peak_mb']['fit']:,.0f}",
+            f"{file['peak_mb']['import']:,.0f}",
+            f"{file['copies']:.2f}",
+            *(f"{file['seconds'][key]:.1f}" for key in ("read", "covariance")),
+            f"{file['ms_per_update']:.0f}",
         ]
-        for name, found in result["files"].items()
+        for name, file in result["files"].items()
     ]
     header = ["file", "peak MB", "of it imports", "copies beyond", "read s", "covariance s", "update ms"]
     return (
@@ -143,6 +144,25 @@ def attack() -> str:
     return text + table(["", *columns], rows)
 
 
+def spotcheck() -> str:
+    checks = load("spotcheck")["checks"]
+    rows = [
+        [
+            check["cell"],
+            check["number"],
+            *(f"{check[key]:.6g}" for key in ("published", "computed")),
+            *(f"{check[key]:.0e}" for key in ("difference", "tolerance")),
+            check["published_on"],
+        ]
+        for check in checks
+    ]
+    text = (
+        "The number of each cell that differs most from its file, relative to it; networks are trained again up to the"
+        " update whose weights were kept.\n\n"
+    )
+    return text + table(["cell", "number", "published", "now", "difference", "allowed", "published on"], rows)
+
+
 PROTOCOLS = {  # folder of cells, what was set
     "": (RESULTS, " --results results"),
     ", trained on: our stopping rule, 25,000 updates at most": (
@@ -156,10 +176,10 @@ def origins(cells: list[Cell], results: Path) -> str:
     """What cells were computed on, and when; for times also which methods were timed there."""
     dates, timed = {}, {}
     for cell in cells:
-        found = json.loads(cell.path(results).read_text())
-        dates.setdefault(found["hardware"], []).append(found["date"])
-        if cell.timed:
-            timed.setdefault(found["hardware"], {})[cell.method] = None
+        content = json.loads(cell.path(results).read_text())
+        dates.setdefault(content["hardware"], []).append(content["date"])
+        if cell.measure == "time":
+            timed.setdefault(content["hardware"], {})[cell.method] = None
     ordered = sorted(dates.items(), key=lambda item: -len(item[1]))
     text = "; ".join(f"{name}, {' to '.join(sorted({min(when), max(when)}))}" for name, when in ordered)
     times = "; ".join(f"{name} ({', '.join(methods)})" for name, methods in timed.items())
@@ -169,7 +189,7 @@ def origins(cells: list[Cell], results: Path) -> str:
 def suite(name: str, results: Path, chosen: str) -> str | None:
     """A table of the benchmark, from the cells that are there."""
     cells = [cell for cell in suites.cells(name) if cell.path(results).exists()]
-    trained = [cell for cell in cells if cell.needs_network and cell.timed == (name == "cost")]
+    trained = [cell for cell in cells if cell.needs_network and (cell.measure == "time") == (name == "cost")]
     settings = dict.fromkeys(cell.setting for cell in trained or cells)
     cells = [cell for cell in cells if cell.setting in settings]
     if not cells or (name != "controls" and not trained):
@@ -177,10 +197,7 @@ def suite(name: str, results: Path, chosen: str) -> str | None:
     recipe = (
         f"`grcd bench run {name} --settings {','.join(settings)}{chosen}`, seeds 0, 1, 2. {origins(cells, results)}."
     )
-    own = {"cost": cost, "distances": distances, "impute": fillings}.get(name)
-    if own:
-        return f"{recipe}\n\n{own.table(list(settings), (0, 1, 2), results, 'md')}"
-    return f"{recipe}\n\n{tables.render(tables.collected(name, cells, results), 'md')}"
+    return f"{recipe}\n\n{tables.table(name, cells, (0, 1, 2), results, 'md')}"
 
 
 def main() -> None:

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from grcd.bench import cost, suites, tables
-from grcd.bench.cells import Cell, read
+from grcd.bench import suites, tables
+from grcd.bench.cells import Generated, read
 from grcd.bench.measured import Entry, costs, levels, ratios
+from grcd.bench.tables.cost import cheapest
 from grcd.core.errors import InputError
 
 RESULTS = Path(__file__).parent.parent / "results"
@@ -45,14 +46,14 @@ def table(suite: str, results: Path = RESULTS) -> dict[tables.Key, Entry]:
     return tables.collected(suite, suites.cells(suite), results)
 
 
-def cell(setting: str, method: str, nfe: int | None, seed: int, **choices) -> dict:
-    return read(Cell(setting, method, seed, nfe, **choices), RESULTS) or {}
+def cell(setting: str, method: str, nfe: int, seed: int, **choices) -> dict:
+    return read(Generated(setting, method, seed, nfe, **choices), RESULTS) or {}
 
 
 def over_seeds(key: str, *place, **choices) -> list[float]:
     """A diagnostic of a cell, for every seed that has it."""
-    found = [cell(*place, seed, **choices).get(key) for seed in SEEDS]
-    return [float(np.mean(value)) for value in found if value is not None]
+    values = [cell(*place, seed, **choices).get(key) for seed in SEEDS]
+    return [float(np.mean(value)) for value in values if value is not None]
 
 
 def verdict(holds: bool | None) -> str:
@@ -75,9 +76,9 @@ def within(entry: Entry, share: float, sds: float = 0.0) -> bool:
 
 def band(suite: str, setting: str, rows: Iterable[str], budgets: Iterable[int], share: float, sds: float, says: str):
     """One claim a row: all its budgets within the band."""
-    found = table(suite)
+    measured = table(suite)
     for row in rows:
-        entries = {nfe: found.get((setting, row, nfe), Entry({})) for nfe in budgets}
+        entries = {nfe: measured.get((setting, row, nfe), Entry()) for nfe in budgets}
         entries = {nfe: entry for nfe, entry in entries.items() if entry.values and entry.paper}
         paper = " / ".join(f"{entry.paper[0]:.4f}" for entry in entries.values())
         ours = " / ".join(
@@ -107,16 +108,16 @@ def metr_la():
 
 def side():
     """WSD and GAD on the same side of GRCD as in the paper, at every budget."""
-    found = table("main")
+    measured = table("main")
     for row in ("gad", "wsd-scalar", "wsd-graph"):
-        pairs = [(found["metr-la", row, nfe], found["metr-la", "grcd-rho3", nfe]) for nfe in BUDGETS]
+        pairs = [(measured["metr-la", row, nfe], measured["metr-la", "grcd-rho3", nfe]) for nfe in BUDGETS]
         holds = all((a.mean > b.mean) == (a.paper[0] > b.paper[0]) for a, b in pairs)
         yield Claim(f"{row} is worse than GRCD at every budget", "yes", "yes" if holds else "no", verdict(holds))
 
 
 def ladder():
-    found = table("ladder")
-    before, after = (found["metr-la", row, 16] for row in suites.LADDER[:2])
+    measured = table("ladder")
+    before, after = (measured["metr-la", row, 16] for row in suites.LADDER[:2])
     factor = before.mean / after.mean
     yield Claim(
         "the fitted terminal reference improves aMMD at NFE 16 by a factor (5.5 to 9)",
@@ -125,16 +126,16 @@ def ladder():
         verdict(5.5 <= factor <= 9),
     )
     yield from band("ladder", "metr-la", suites.LADDER, (8, 12, 16, 64), 0.2, 2.0, "ladder {row} (20 % or two sd)")
-    ours = found["metr-la", "clock+reference", 16].mean / found["metr-la", "clock+reference", 64].mean
+    ours = measured["metr-la", "clock+reference", 16].mean / measured["metr-la", "clock+reference", 64].mean
     yield Claim(
         "Heun has converged at NFE 16 (aMMD there over that at NFE 64)", "1.03", f"{ours:.2f}", verdict(ours < 1.05)
     )
 
 
 def other_settings():
-    found = table("main")
+    measured = table("main")
     for setting in ("metr-la", *SBMS):
-        ours, paper = (_margin(found, setting, of) for of in (lambda e: e.mean, lambda e: e.paper[0]))
+        ours, paper = (_margin(measured, setting, of) for of in (lambda e: e.mean, lambda e: e.paper[0]))
         yield Claim(
             f"{setting}: GRCD rho 3 is best at NFE 4, by a factor over the best comparator (at least 15)",
             f"{paper[1]:.0f} ({paper[0]})",
@@ -145,9 +146,9 @@ def other_settings():
     for setting in ("molene", *SBMS):
         yield from band("main", setting, rows, BUDGETS, 0.3, 2.0, "{setting}: {row} (30 % or two sd)")
     for setting in SBMS:
-        grcd = found[setting, "grcd-rho3", 64]
-        below = [row for row in ("edm", *CONTROLS) if found[setting, row, 64].mean < grcd.mean]
-        paper = [row for row in ("edm", *CONTROLS) if found[setting, row, 64].paper[0] < grcd.paper[0]]
+        grcd = measured[setting, "grcd-rho3", 64]
+        below = [row for row in ("edm", *CONTROLS) if measured[setting, row, 64].mean < grcd.mean]
+        paper = [row for row in ("edm", *CONTROLS) if measured[setting, row, 64].paper[0] < grcd.paper[0]]
         yield Claim(
             f"{setting}: at NFE 64 GRCD rho 3 is overtaken by",
             ", ".join(paper) or "none",
@@ -156,9 +157,9 @@ def other_settings():
         )
 
 
-def _margin(found, setting: str, of) -> tuple[str, float]:
-    grcd = of(found[setting, "grcd-rho3", 4])
-    values = {row: of(found[setting, row, 4]) for row in COMPARATORS}
+def _margin(measured, setting: str, of) -> tuple[str, float]:
+    grcd = of(measured[setting, "grcd-rho3", 4])
+    values = {row: of(measured[setting, row, 4]) for row in COMPARATORS}
     best = min(values, key=values.get)
     return best, values[best] / grcd
 
@@ -194,9 +195,9 @@ def terminal_snr():
 
 
 def in_passing():
-    found = table("grid")
+    measured = table("grid")
     means = {
-        rho: np.mean([found["metr-la", f"rho{rho:g}, validation", nfe].mean for nfe in (4, 6, 8, 12, 16)])
+        rho: np.mean([measured["metr-la", f"rho{rho:g}, validation", nfe].mean for nfe in (4, 6, 8, 12, 16)])
         for rho in suites.RHOS
     }
     best = min(means, key=means.get)
@@ -220,10 +221,10 @@ def in_passing():
 def updates() -> Claim:
     most = {}
     for path in sorted((RESULTS / "cells").rglob("*.json")):
-        known = json.loads(path.read_text())
-        if "training" in known and known["cell"]["method"] != "gad-native":
-            setting = known["cell"]["setting"]
-            most[setting] = max(most.get(setting, 0), known["training"]["updates"])
+        content = json.loads(path.read_text())
+        if "training" in content and content["cell"]["method"] != "gad-native":
+            setting = content["cell"]["setting"]
+            most[setting] = max(most.get(setting, 0), content["training"]["updates"])
     ours = ", ".join(f"{setting} {count:,}" for setting, count in most.items())
     return Claim(
         "most updates that any arm uses (at most 25,000)", "25,000", ours, verdict(max(most.values()) <= 25_000)
@@ -263,28 +264,28 @@ def controls():
 
 def cost_claims():
     try:
-        found = costs("metr-la", SEEDS, RESULTS)
+        by_method = costs("metr-la", SEEDS, RESULTS)
     except InputError:  # not measured
-        found = {}
-    ours = cost.cheapest(found.get("grcd-rho3", []), 0.1)
-    others = [reached for row in COMPARATORS if (reached := cost.cheapest(found.get(row, []), 0.1))]
+        by_method = {}
+    ours = cheapest(by_method.get("grcd-rho3", []), 0.1)
+    others = [reached for row in COMPARATORS if (reached := cheapest(by_method.get(row, []), 0.1))]
     if ours is None or not others:
         yield Claim("less time than any comparator to aMMD 0.1 (80 %)", "87 %", "-", OPEN)
         return
     least = min(others, key=lambda reached: reached.seconds)
     saved = 1 - ours.seconds / least.seconds
-    told = (
+    words = (
         f"{saved:.0%} ({1e3 * ours.seconds:.1f} ms at NFE {ours.nfe}, {1e3 * least.seconds:.1f} ms at NFE {least.nfe})"
     )
-    yield Claim("less time than any comparator to aMMD 0.1 (80 %)", "87 %", told, verdict(saved >= 0.8))
+    yield Claim("less time than any comparator to aMMD 0.1 (80 %)", "87 %", words, verdict(saved >= 0.8))
     native = over_seeds("seconds_per_1000", "metr-la", "gad-native", 5000)
     times = min(native) / ours.seconds if native else math.nan
-    told = f"{times:.0f} ({min(native):.2f} s, {ours.seconds:.4f} s)" if native else "-"
+    words = f"{times:.0f} ({min(native):.2f} s, {ours.seconds:.4f} s)" if native else "-"
     holds = abs(times / (261 / 0.52) - 1) <= 0.3 if native else None
     yield Claim(
         "GAD at its native budget takes so many times GRCD's seconds (30 %; not timed in one run)",
         "502",
-        told,
+        words,
         verdict(holds),
     )
 
@@ -304,7 +305,7 @@ def lengths() -> list[str]:
         ("sbm-c16", "edm", 64),
         ("sbm-c16", "isotropic-ve", 64),
     ):
-        first, last = short[setting, row, nfe], long.get((setting, row, nfe), Entry({}))
+        first, last = short[setting, row, nfe], long.get((setting, row, nfe), Entry())
         after = f"{last.mean:.4f} +- {last.sd:.4f}" if last.values else "-"
         paper = f"{first.paper[0]:.4f} +- {first.paper[1]:.4f}"
         lines.append(f"| {setting}, {row} | {nfe} | {first.mean:.4f} +- {first.sd:.4f} | {paper} | {after} |")

@@ -136,8 +136,8 @@ def trained(file: Path, graph: Path) -> dict:
 
 def peak() -> float:
     """Peak resident memory of this process in MB."""
-    found = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return found / 1e6 if sys.platform == "darwin" else found * 1024 / 1e6
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / 1e6 if sys.platform == "darwin" else most * 1024 / 1e6
 
 
 def child(*arguments: object) -> str:
@@ -151,9 +151,9 @@ def measured(folder: Path, kind: str, size: list[object]) -> dict:
     began = time.perf_counter()
     child("--write", file, *size)
     written = time.perf_counter() - began
-    found = json.loads(child("--train", file, "--graph", graph).splitlines()[-1])
+    measured = json.loads(child("--train", file, "--graph", graph).splitlines()[-1])
     file.unlink()
-    return {**found, "write_seconds": round(written, 1)}
+    return {**measured, "write_seconds": round(written, 1)}
 
 
 def main() -> None:

@@ -110,20 +110,20 @@ def measure(network_class: type, device: str, repeats: int) -> dict[str, float]:
 
 def counts(width: int = 128, blocks: int = 3, taps: int = 5) -> dict[str, dict[str, float]]:
     """Operations (1e9) and bytes (1e9) of an update and of a sampling run, ours and plain."""
-    found = {}
+    needs = {}
     for name, filters in (("ours", 2 * blocks - 1), ("plain", taps * blocks)):
         per_entry = 2 * NODES * filters + 2 * width * blocks  # operations per activation entry, forward
         forward = {"update": BATCH * NODES * width, "sample": NFE * SAMPLES * NODES * width}
         # Forward, a block reads and writes its activations for: filter product(s), response, mix, SiLU, LayerNorm.
         passes = filters + blocks * 4
-        found[name] = {
+        needs[name] = {
             "update_gflop": 3 * forward["update"] * 2 * width * blocks / 1e9
             + 2 * forward["update"] * 2 * NODES * filters / 1e9,
             "sample_gflop": forward["sample"] * per_entry / 1e9,
             "update_gbyte": 3 * passes * 8 * forward["update"] / 1e9,
             "sample_gbyte": passes * 8 * forward["sample"] / 1e9,
         }
-    return found
+    return needs
 
 
 def ceilings(device: str) -> dict[str, float]:

@@ -99,7 +99,7 @@ class Draws:
         self.kinds = kinds
 
     def _made(self, noise: str, kinds: list[str], number: int) -> list[tuple[Tensor, Tensor, Tensor]]:
-        found = []
+        batches = []
         for kind in kinds:
             random = Stream(self.seed, f"stopping {noise} {kind}", self.device)
             x = self.x.repeat(-(-1024 // len(self.x)), 1) if kind == "stratified" else self.x
@@ -109,8 +109,8 @@ class Draws:
                 u = (u.argsort() + random.uniform(3 * number + 2, len(x))) / len(x)
             elif kind.startswith("level"):
                 u = torch.full_like(u, (int(kind[6:]) + 0.5) / LEVELS)
-            found.append((x, eps, u[:, None]))
-        return found
+            batches.append((x, eps, u[:, None]))
+        return batches
 
     def __call__(self, number: int) -> list[tuple[Tensor, Tensor, Tensor]]:
         return self.kept + self._made("fresh", self.kinds, number)
@@ -215,13 +215,13 @@ def arm(setting: str, method: str, seed: int, args) -> dict:
     model.reference = model._spectral(z[0])
     score, draws = model.parameterised(model.reference), Draws(x_val, seed)
     network = started(model.fresh_network().cpu(), args.start, seed).to(model.device)
-    seen, snapshots, updates, losses, found = [], [], [], [], []
+    seen, snapshots, updates, losses, errors = [], [], [], [], []
     most = max(256, (1 << 28) // (len(data.graph) * model.config.width))
 
     def log(state, record: dict) -> None:
         number = state.update // args.every
         drawn_now = draws(number)
-        found.append(torch.stack([validated(score, net, drawn_now, most) for net in (state.ema, state.network)]))
+        errors.append(torch.stack([validated(score, net, drawn_now, most) for net in (state.ema, state.network)]))
         seen.append(state.update)
         losses.append(record["train"])
         coarse = args.score * (1 if state.update <= args.updates * 0.4 else 2)
@@ -239,7 +239,7 @@ def arm(setting: str, method: str, seed: int, args) -> dict:
     print(f"{setting} {method} {seed}: {trained:.1f} s + {seconds - trained:.1f} s; {last}", flush=True)
     return {
         "validated": np.array(seen),
-        "errors": torch.stack(found).cpu().numpy().astype(np.float64),
+        "errors": torch.stack(errors).cpu().numpy().astype(np.float64),
         "train": np.array(losses),
         "draws": np.array(draws.names),
         "updates": np.array(updates),
@@ -291,13 +291,13 @@ class Reading:
 
 def arms(paths: list[str]) -> dict[str, dict[str, np.ndarray]]:
     """What ``train`` wrote, by "setting/method/seed" and what was not as usual."""
-    found: dict[str, dict] = {}
+    arms: dict[str, dict] = {}
     for path in paths:
         with np.load(path) as written:
             for key in written.files:
                 name, part = key.split("|")
-                found.setdefault(name, {})[part] = written[key]
-    return found
+                arms.setdefault(name, {})[part] = written[key]
+    return arms
 
 
 def series(arm: dict, reading: Reading) -> list[np.ndarray]:
@@ -340,10 +340,10 @@ def picked(arm: dict, reading: Reading) -> tuple[list[int], np.ndarray]:  # upda
     return stops, np.array(scores)
 
 
-def compared(found: dict, choose: Callable[[dict], tuple[list[int], np.ndarray]]) -> dict:
+def compared(arms: dict, choose: Callable[[dict], tuple[list[int], np.ndarray]]) -> dict:
     """Means over seeds and realisations beside the paper, and how many are in its band (30 % or two of its sd)."""
     paper, groups = published(), {}
-    for name, arm in found.items():
+    for name, arm in arms.items():
         groups.setdefault(tuple(name.split("/")[:2]), []).append(arm)
     rows, inside, misfit, total = {}, 0, 0.0, 0
     for (setting, method), group in groups.items():
@@ -377,10 +377,10 @@ def published() -> dict[tuple[str, str, str], tuple[float, float]]:
 def plain() -> list[Reading]:
     """The readings that somebody who implements the sentence would come to."""
     places = product(("fixed", "fresh"), ("iid", "stratified", "levels"), ("all", "256"), ("loss", "eps", "x0"))
-    found = [
+    readings = [
         Reading(*p, a, k) for p in places for a, k in product(("milestone", "best"), ("stop", "best", "milestone"))
     ]
-    return [r for r in found if (r.kind, r.size) != ("stratified", "256")]
+    return [r for r in readings if (r.kind, r.size) != ("stratified", "256")]
 
 
 def fixed_number(updates: int) -> Callable[[dict], tuple[list[int], np.ndarray]]:

@@ -19,13 +19,13 @@ from grcd.references.gaussian import spectral
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", required=True)
-    out, found = parser.parse_args().out, {}
+    out, snr = parser.parse_args().out, {}
     for setting in SETTINGS:
         data = load_dataset(setting)
         reference = spectral(ledoit_wolf(data.normalizer.apply(data.train)), data.graph.spectrum)
         kappas = {"kappa 2": 2.0, "near zero": NEAR_ZERO.get(setting, 32.64)}
-        found[setting] = {regime: reference.energy_snr(kappa) for regime, kappa in kappas.items()}
-    write_json(out, provenance("cpu") | {"snr": found})
+        snr[setting] = {regime: reference.energy_snr(kappa) for regime, kappa in kappas.items()}
+    write_json(out, provenance("cpu") | {"snr": snr})
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """Do two versions of the sources give the same numbers? Every method, trained for a few updates with the same seed, and
-then all that a model is asked for: signals, filled gaps, inferred ones, variations, log-likelihoods; and runs that the
+then all that a model does: signals, filled gaps, inferred ones, variations, log-likelihoods; and runs that the
 older version saved, loaded by the newer one. To be run when code was moved and nothing else was meant to change.
 
     python benchmarks/unchanged.py COMMIT            # against the working tree; exit status 1 if anything differs
@@ -39,9 +39,9 @@ holed = np.where(random.uniform(size=train.shape) < 0.1, np.nan, train)
 gaps = np.where(random.uniform(size=test.shape) < 0.3, np.nan, test)
 H = np.vstack([np.ones(9) / 9, np.eye(9)[2]])
 settings = dict(width=8, batch=16, max_updates=20, validate_every=10)
-found = {}
+results = {}
 
-def asked(name, model):
+def tried(name, model):
     calls = {
         "sample": lambda: model.sample(20, nfe=4, seed=1),
         "sample at 1": lambda: model.sample(7, nfe=1, seed=2),
@@ -54,9 +54,9 @@ def asked(name, model):
     }
     for what, call in calls.items():
         try:
-            found[f"{name}: {what}"] = call()
+            results[f"{name}: {what}"] = call()
         except grcd.InputError:  # what a method cannot do
-            found[f"{name}: {what}"] = np.zeros(0)
+            results[f"{name}: {what}"] = np.zeros(0)
 
 try:
     from grcd.training.methods import METHODS
@@ -64,12 +64,12 @@ except ImportError:  # before there were rooms
     from grcd.methods import METHODS
 for name in METHODS:
     model = grcd.GRCD(graph, name, seed=3, device="cpu", **settings).fit(train, val)
-    asked(name, model)
+    tried(name, model)
     model.save(f"{runs}/{name}")
-    asked(f"{name}, loaded", grcd.load(f"{older}/{name}", device="cpu"))
-asked("grcd on gaps", grcd.GRCD(graph, seed=3, device="cpu", **settings).fit(holed, val))
-asked("grcd on quantiles", grcd.GRCD(graph, seed=3, device="cpu", marginals="quantile", **settings).fit(train, val))
-np.savez(out, **found)
+    tried(f"{name}, loaded", grcd.load(f"{older}/{name}", device="cpu"))
+tried("grcd on gaps", grcd.GRCD(graph, seed=3, device="cpu", **settings).fit(holed, val))
+tried("grcd on quantiles", grcd.GRCD(graph, seed=3, device="cpu", marginals="quantile", **settings).fit(train, val))
+np.savez(out, **results)
 """
 
 

@@ -9,6 +9,7 @@ import copy
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from .core import device as devices
 from .core import memory
 from .core.errors import InputError, InputWarning, whole_number
 from .core.progress import bar
-from .core.rows import BLOCK, evenly
+from .core.rows import BLOCK, evenly, split
 from .data.dataset import Dataset
 from .data.linear import Linear
 from .data.marginals import Marginals, ZScored
@@ -238,21 +239,17 @@ class GRCD:
         batch: int | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """``impute`` for some signals at a time: their rows, and their draws (n, rows, nodes)."""
-        z = ZScored(x, self.normalizer, self.device)
+        z, gaps = ZScored(x, self.normalizer, self.device), np.isnan(x).any(axis=1)
         whole_number("n", n), whole_number("batch", 1 if batch is None else batch)
-        fill.refuse_unknown(posterior)
         fill.refuse_heavy(n, self.space.d)
         self._warn_of_gaps(x)
-        gaps = np.isnan(x).any(axis=1)
-        for rows in _split(np.flatnonzero(~gaps), max(1, BLOCK // (n * self.space.d))):  # nothing to fill
-            yield rows, np.broadcast_to(x[rows], (n, *x[rows].shape))
-
-        def observed(rows: np.ndarray) -> Observations:
-            return Observations(z[rows])
-
-        some = np.flatnonzero(gaps)
-        for rows, draws in fill.fill(self.diffusion, observed, some, n, nfe, seed, posterior, solver, batch):
-            yield rows, np.where(np.isnan(x[rows]), self._in_units(draws), x[rows])
+        options = n, nfe, seed, posterior, solver, batch
+        filled = fill.fill(self.diffusion, lambda rows: Observations(z[rows]), np.flatnonzero(gaps), *options)
+        whole = split(np.flatnonzero(~gaps), BLOCK // (n * self.space.d))  # nothing to fill
+        return chain(
+            ((rows, np.broadcast_to(x[rows], (n, *x[rows].shape))) for rows in whole),
+            ((rows, np.where(np.isnan(x[rows]), self._in_units(draws), x[rows])) for rows, draws in filled),
+        )
 
     def infer(
         self,
@@ -393,7 +390,3 @@ def load(path: str | Path, device: str = "auto") -> GRCD:
         model = GRCD(graph, device=device, **config.to_dict())
         model._trained = contents.restored(model.space, config, model.device, manifest, tensors)
     return model
-
-
-def _split(rows: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    return (rows[start : start + size] for start in range(0, len(rows), size))

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import grcd
 from grcd.bench import cells as files
 from grcd.bench import figures
-from grcd.bench.cells import Cell
+from grcd.bench.cells import Control, Floor, Generated
 from grcd.core.errors import InputError
 
 SEEDS = (0, 1, 2)
@@ -33,7 +33,7 @@ def snr(measure):
     """Both terminal references on METR-LA in both regimes, for three sensors; without the fitted one of seed 0."""
     for kappa, scalar, fitted in ((None, 0.4, 0.1), (32.6356, 0.2, 0.2)):
         for seed in SEEDS:
-            cell = Cell("metr-la", "clock", seed, 16, kappa=kappa)
+            cell = Generated("metr-la", "clock", seed, 16, kappa=kappa)
             measure(cell, scalar, node_std=[0.5 + seed, 1.0, scalar])
             if seed > 0:
                 measure(replace(cell, method="clock+reference"), fitted * seed, node_std=[0.9, 1.0 + seed, fitted])
@@ -43,14 +43,14 @@ def snr(measure):
 def main(measure):
     """Two methods on SBM c = 16, with a failed cell and one that is not there; controls and floor."""
     for seed, (first, second) in enumerate(((0.1, 2.0), (0.2, 4.0), (0.6, -9.0))):
-        measure(Cell("sbm-c16", "grcd", seed, 4), first)
-        measure(Cell("sbm-c16", "edm", seed, 8), second)
-    measure(Cell("sbm-c16", "edm", 0, 4), 3.0)
-    measure(Cell("sbm-c16", "edm", 1, 4), error="RuntimeError: no memory")
+        measure(Generated("sbm-c16", "grcd", seed, 4), first)
+        measure(Generated("sbm-c16", "edm", seed, 8), second)
+    measure(Generated("sbm-c16", "edm", 0, 4), 3.0)
+    measure(Generated("sbm-c16", "edm", 1, 4), error="RuntimeError: no memory")
     for name, values in (("full", (0.3, 0.5)), ("mixture", (0.1, 0.5)), ("diagonal", (0.05, 2.0))):
         for seed, value in enumerate(values):
-            measure(Cell("sbm-c16", f"control-{name}", seed), value)
-    measure(Cell("sbm-c16", "floor"), -0.0001)
+            measure(Control("sbm-c16", f"control-{name}", seed), value)
+    measure(Floor("sbm-c16"), -0.0001)
 
 
 # -- the numbers -------------------------------------------------------------------------------------------------------
@@ -59,13 +59,13 @@ def main(measure):
 def test_ratios_are_paired_by_seed(measure, tmp_path):
     values = {0: (0.1, 0.1), 1: (0.9, 0.3), 2: (0.3, None)}  # mean of the ratios 2, ratio of the means 2.5
     for seed, (scalar, fitted) in values.items():
-        cell = Cell("sbm-c4", "clock", seed, 16)
+        cell = Generated("sbm-c4", "clock", seed, 16)
         measure(cell, scalar)
         measure(replace(cell, kappa=32.64), scalar / 2)
         if fitted is not None:
             measure(replace(cell, method="clock+reference"), fitted)
-    measure(Cell("sbm-c4", "clock+reference", 1, 16, kappa=32.64), 0.5)
-    measure(Cell("sbm-c4", "clock+reference", 0, 8), 0.7)  # another budget
+    measure(Generated("sbm-c4", "clock+reference", 1, 16, kappa=32.64), 0.5)
+    measure(Generated("sbm-c4", "clock+reference", 0, 8), 0.7)  # another budget
     found = figures.ratios("sbm-c4", SEEDS, tmp_path)
     assert found == {False: pytest.approx({0: 1.0, 1: 3.0}), True: pytest.approx({1: 0.9})}
     assert figures.ratios("sbm-c4", [0], tmp_path) == {False: {0: 1.0}, True: {}}
@@ -75,8 +75,8 @@ def test_ratios_are_paired_by_seed(measure, tmp_path):
 
 
 def test_a_ratio_of_what_is_below_zero(measure, tmp_path):
-    measure(Cell("sbm-c1", "clock", 0, 16), 0.05)
-    measure(Cell("sbm-c1", "clock+reference", 0, 16), -0.0002)
+    measure(Generated("sbm-c1", "clock", 0, 16), 0.05)
+    measure(Generated("sbm-c1", "clock+reference", 0, 16), -0.0002)
     assert figures.ratios("sbm-c1", [0], tmp_path)[False][0] == pytest.approx(0.05 / figures.LEAST)
 
 
@@ -114,7 +114,7 @@ def test_curves_are_means_over_the_seeds_that_came_through(main, tmp_path):
 def test_every_budget_that_was_measured_has_its_tick(main, measure, tmp_path):
     (axis,) = figures._nfe("sbm-c16", [0, 1], tmp_path).axes
     before = list(axis.get_xticks())
-    measure(Cell("sbm-c16", "grcd", 0, 1), 0.02)
+    measure(Generated("sbm-c16", "grcd", 0, 1), 0.02)
     (axis,) = figures._nfe("sbm-c16", [0, 1], tmp_path).axes
     assert list(axis.get_xticks()) == [1, *before]
     assert [text.get_text() for text in axis.get_xticklabels()] == [str(nfe) for nfe in (1, *before)]
@@ -141,13 +141,13 @@ def test_what_is_below_zero_is_drawn_at_the_least(main, tmp_path):
 
 def test_costs_join_the_time_of_one_seed_with_the_quality_of_all(main, measure, tmp_path):
     def took(method, nfe, seconds):
-        measure(Cell("sbm-c16", method, 0, nfe, timed=True), time={"sampling": seconds, "network": 99.0})
+        measure(Generated("sbm-c16", method, 0, nfe, measure="time"), time={"sampling": seconds, "network": 99.0})
 
     took("grcd", 4, 0.5)
     took("grcd", 6, 0.7)  # of no known quality
     took("edm", 8, 0.9)
     took("gad", 4, 0.1)
-    measure(Cell("sbm-c16", "edm", 0, 4, timed=True), error="RuntimeError: no memory")
+    measure(Generated("sbm-c16", "edm", 0, 4, measure="time"), error="RuntimeError: no memory")
     found = figures.costs("sbm-c16", SEEDS, tmp_path)
     assert {name: [(at.nfe, at.seconds, at.network, at.quality.mean) for at in row] for name, row in found.items()} == {
         "grcd": [(4, 0.5, 99.0, pytest.approx(0.3))],
@@ -163,8 +163,8 @@ def test_costs_join_the_time_of_one_seed_with_the_quality_of_all(main, measure, 
 
 def test_a_method_with_two_names_is_one_line(measure, tmp_path):
     for name in ("grcd-epsilon-heun", "clock+reference", "clock", "clock+reference+residual+exponential"):
-        measure(Cell("metr-la", name, 0, 4), 0.1)
-        measure(Cell("metr-la", name, 0, 4, timed=True), time={"sampling": 1.0, "network": 1.0})
+        measure(Generated("metr-la", name, 0, 4), 0.1)
+        measure(Generated("metr-la", name, 0, 4, measure="time"), time={"sampling": 1.0, "network": 1.0})
     found = figures.costs("metr-la", [0], tmp_path)
     assert list(found) == ["grcd-epsilon-heun", "clock", "clock+reference+residual+exponential"]
 
@@ -244,8 +244,8 @@ def test_an_unknown_setting_is_no_figure_left_out(main, tmp_path):
 
 
 def test_controls_alone_are_nothing_to_draw(measure, tmp_path):
-    measure(Cell("molene", "control-full"), 0.2)
-    measure(Cell("molene", "edm", 0, 4), error="RuntimeError: no memory")
+    measure(Control("molene", "control-full"), 0.2)
+    measure(Generated("molene", "edm", 0, 4), error="RuntimeError: no memory")
     with pytest.raises(InputError, match="nothing to draw"):
         figures.draw(tmp_path, tmp_path / "figures", ["molene"])
     assert not (tmp_path / "figures").exists()

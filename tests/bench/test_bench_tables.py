@@ -8,9 +8,10 @@ import pytest
 from commands import refused
 
 from grcd.bench import cells as files
-from grcd.bench import cost, distances, suites, tables
-from grcd.bench.cells import Cell
+from grcd.bench import suites, tables
+from grcd.bench.cells import Generated
 from grcd.bench.measured import Cost, Entry
+from grcd.bench.tables import cost, distances
 from grcd.core.errors import InputError
 
 
@@ -48,9 +49,11 @@ def timed(measure, tmp_path):
         ("gad", 64, 2.9, 8.0, 7.0),
     ):
         for seed in (0, 1, 2):
-            measure(Cell("metr-la", method, seed, nfe), ammd + 0.001 * (seed - 1))
+            measure(Generated("metr-la", method, seed, nfe), ammd + 0.001 * (seed - 1))
         files.write(
-            Cell("metr-la", method, 0, nfe, timed=True), tmp_path, time={"sampling": seconds, "network": network}
+            Generated("metr-la", method, 0, nfe, measure="time"),
+            tmp_path,
+            time={"sampling": seconds, "network": network},
         )
     return tmp_path
 
@@ -102,11 +105,13 @@ def far(first, floor):
 def apart(tmp_path):
     """The default at two seeds; the paper's GRCD at one, at another budget, and failed."""
     for seed, p in ((0, 0.4), (1, 0.0125)):
-        cell = Cell("metr-la", "grcd", seed, 4, distances=True)
+        cell = Generated("metr-la", "grcd", seed, 4, measure="distances")
         files.write(cell, tmp_path, distances=far(0.01 + 0.02 * seed, 0.005), p=p, p_floor=p / 2)
-    papers = Cell("metr-la", "grcd-rho3", 0, 64, distances=True)
+    papers = Generated("metr-la", "grcd-rho3", 0, 64, measure="distances")
     files.write(papers, tmp_path, distances=far(2.0, 0.005), p=0.001, p_floor=0.002)
-    files.write(Cell("metr-la", "grcd-rho3", 1, 64, distances=True), tmp_path, error="RuntimeError: no memory")
+    files.write(
+        Generated("metr-la", "grcd-rho3", 1, 64, measure="distances"), tmp_path, error="RuntimeError: no memory"
+    )
     return tmp_path
 
 
@@ -174,8 +179,8 @@ def test_distances_on_the_command_line(apart, tmp_path, here):
         ),
     ],
 )
-def test_a_row_is_named_after_what_differs_from_the_method(measure, tmp_path, choices, name):
-    assert tables.row_name("ablation", Cell("metr-la", "grcd", 0, 4, **choices)) == name
+def test_a_row_is_named_after_what_differs_from_the_method(choices, name):
+    assert tables.row_name("ablation", Generated("metr-la", "grcd", 0, 4, **choices)) == name
 
 
 def test_an_ablation_has_a_row_for_every_part(measure, tmp_path):
@@ -195,10 +200,10 @@ def test_an_ablation_has_a_row_for_every_part(measure, tmp_path):
 
 def test_the_gain_of_a_fitted_reference_is_paired_by_seed(measure, tmp_path):
     for seed, (scalar, fitted) in enumerate([(0.4, 0.1), (0.2, 0.1)]):
-        measure(Cell("molene", "clock", seed, 16), scalar)
-        measure(Cell("molene", "clock+reference", seed, 16), fitted)
-        measure(Cell("molene", "clock", seed, 16, kappa=32.64), 0.3)
-        measure(Cell("molene", "clock+reference", seed, 16, kappa=32.64), 0.2)
+        measure(Generated("molene", "clock", seed, 16), scalar)
+        measure(Generated("molene", "clock+reference", seed, 16), fitted)
+        measure(Generated("molene", "clock", seed, 16, kappa=32.64), 0.3)
+        measure(Generated("molene", "clock+reference", seed, 16, kappa=32.64), 0.2)
     found = tables.collected("snr", suites.cells("snr", ["molene"], [0, 1]), tmp_path)
     assert found["molene", "scalar over fitted, kappa 2", 16].values == pytest.approx({0: 4.0, 1: 2.0})
     assert found["molene", "scalar over fitted, near zero SNR", 16].values == pytest.approx({0: 1.5, 1: 1.5})
@@ -207,31 +212,33 @@ def test_the_gain_of_a_fitted_reference_is_paired_by_seed(measure, tmp_path):
 
 def test_gads_native_budgets_say_what_is_out_of_range_and_how_long_it_takes(measure, tmp_path):
     for seed, ammd in enumerate((1.5, 1.7)):
-        measure(Cell("metr-la", "gad", seed, 1000), ammd, outside=0.1 + 0.05 * seed, seconds_per_1000=26.1 + 20 * seed)
+        measure(
+            Generated("metr-la", "gad", seed, 1000), ammd, outside=0.1 + 0.05 * seed, seconds_per_1000=26.1 + 20 * seed
+        )
     found = tables.collected("gad-native", suites.cells("gad-native"), tmp_path)
     text = "1.6000** +- 0.1414 (1.5300, 1.05x); 12.5% out of range, 26.10 s per 1,000"
     assert text in tables.render(found, "md")
-    measure(Cell("metr-la", "gad", 0, 3000), 1.8, seconds_per_1000=80.0)  # a dataset without a possible range
+    measure(Generated("metr-la", "gad", 0, 3000), 1.8, seconds_per_1000=80.0)  # a dataset without a possible range
     found = tables.collected("gad-native", suites.cells("gad-native"), tmp_path)
     assert "0.99x); 80.00 s per 1,000" in tables.render(found, "md")
 
 
 def test_the_grid_tells_validation_from_test_and_a_table_has_no_times(measure, tmp_path):
-    measure(Cell("metr-la", "grcd-rho3", 0, 4, rho=3.0), 0.05)
-    measure(Cell("metr-la", "grcd-rho3", 0, 4, rho=3.0, split="val"), 0.15)
+    measure(Generated("metr-la", "grcd-rho3", 0, 4, rho=3.0), 0.05)
+    measure(Generated("metr-la", "grcd-rho3", 0, 4, rho=3.0, split="val"), 0.15)
     found = tables.collected("grid", suites.cells("grid"), tmp_path)
     assert found["metr-la", "rho3", 4].values == {0: 0.05}
     assert found["metr-la", "rho3, validation", 4].values == {0: 0.15}
     assert found["metr-la", "rho3", 4].paper == (0.0538, 0.0037)
     assert found["metr-la", "rho3, validation", 4].paper is None
-    measure(Cell("metr-la", "grcd-rho3", 0, 4, rho=5.0, split="val"), 0.01)
+    measure(Generated("metr-la", "grcd-rho3", 0, 4, rho=5.0, split="val"), 0.01)
     text = tables.render(tables.collected("grid", suites.cells("grid"), tmp_path), "md")
     assert "**0.0500**" in text  # validation scores do not compete with test scores
     assert "**0.0100**" not in text
 
 
 def test_the_symmetrizer_is_part_of_the_rows_name(measure, tmp_path):
-    measure(Cell("metr-la", "grcd-rho1", 0, 16, symmetrize="max"), 0.06)
+    measure(Generated("metr-la", "grcd-rho1", 0, 16, symmetrize="max"), 0.06)
     found = tables.collected("symmetrizer", suites.cells("symmetrizer"), tmp_path)
     assert found["metr-la", "grcd-rho1, max", 16].paper == (0.0536, None)
     assert found["metr-la", "conjugate-precond, max", 16].paper == (0.1295, None)

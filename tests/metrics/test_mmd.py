@@ -202,3 +202,31 @@ def test_median_distance_leaves_its_argument_as_it_was():
     values = torch.tensor([3.0, 1.0, 2.0], dtype=torch.float64)
     mmd.median_distance(values)
     assert values.tolist() == [3.0, 1.0, 2.0]
+
+
+def test_mmd2_takes_the_bandwidth_it_is_given():
+    def k(d, bandwidth):
+        return sum(math.exp(-(d**2) / (2 * bandwidth**2 * 10.0**p)) for p in (-2, -1, 0, 1, 2))
+
+    x, y = torch.tensor([0.0, 1.0]), torch.tensor([3.0, 7.0])
+    for bandwidth in (0.2, 5.0):
+        expected = sum(a * k(d, bandwidth) for a, d in [(1, 1), (1, 4), (-0.5, 3), (-0.5, 7), (-0.5, 2), (-0.5, 6)])
+        assert mmd.mmd2(x, y, bandwidth) == pytest.approx(expected, rel=1e-12)
+    assert mmd.mmd2(x, y, 3.5) == mmd.mmd2(x, y) == mmd.mmd2(x, y, 0.0)
+
+
+def test_wild_numbers_have_no_say_in_a_frozen_bandwidth():
+    x, y, wild = (torch.tensor(normal(20, seed)) for seed in range(3))
+    bandwidth = mmd.median_distance(torch.cat([x, y]))
+
+    def k(a, b):
+        return mmd.kernel_sum(a, b, 10 * bandwidth)
+
+    # Far from everything and from each other, they add to the number of pairs, and nothing to the kernels.
+    within, between = (k(x, x) - 5 * 20) / (40 * 39), k(x, y) / (40 * 20)
+    expected = within + (k(y, y) - 5 * 20) / (20 * 19) - 2 * between
+    with_wild, shifted = torch.cat([x, 1e6 * wild]), torch.cat([x + 3.0, 1e6 * wild])
+    assert mmd.mmd2(with_wild, y, bandwidth) == pytest.approx(expected, rel=1e-12)
+    # By the pooled median all others are one point: whether they are right is no longer seen.
+    assert mmd.mmd2(shifted, y) == pytest.approx(mmd.mmd2(with_wild, y), rel=1e-3)
+    assert mmd.mmd2(shifted, y, bandwidth) > mmd.mmd2(with_wild, y, bandwidth) + 0.5

@@ -26,8 +26,8 @@ from ..core.errors import InputError
 from ..data import load_dataset
 from ..report.pictures import DATA, INK, SAMPLES, label_axes, literal, save
 from . import suites
-from .cost import TARGETS
 from .measured import FITTED, LEAST, SCALAR, Entry, command, costs, curves, deviations, lacking, levels, ratios
+from .tables.cost import TARGETS
 
 AMMD = f"aMMD (drawn at {LEAST:g} if below)"
 STYLES = {  # colour, marker and its size; GRCD's in full colours, large below small where they coincide, others muted
@@ -73,26 +73,26 @@ def draw(
 
 
 def _figures(settings: list[str], seeds: Sequence[int], results: Path) -> dict[str, Callable[[], Figure]]:
-    made: dict[str, Callable[[], Figure]] = {"terminal-snr.png": partial(_terminal_snr, settings, seeds, results)}
+    drawings: dict[str, Callable[[], Figure]] = {"terminal-snr.png": partial(_terminal_snr, settings, seeds, results)}
     if "metr-la" in settings:
-        made["sensor-std.png"] = partial(_sensor_std, seeds, results)
-    made |= {f"cost-{s}.png": partial(_cost, s, seeds, results) for s in settings}
-    return made | {f"nfe-{s}.png": partial(_nfe, s, seeds, results) for s in settings}
+        drawings["sensor-std.png"] = partial(_sensor_std, seeds, results)
+    drawings |= {f"cost-{s}.png": partial(_cost, s, seeds, results) for s in settings}
+    return drawings | {f"nfe-{s}.png": partial(_nfe, s, seeds, results) for s in settings}
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------------
 
 
 def _terminal_snr(settings: Sequence[str], seeds: Sequence[int], results: Path) -> Figure:
-    found = {setting: ratios(setting, seeds, results) for setting in settings}
-    found = {setting: regimes for setting, regimes in found.items() if any(regimes.values())}
-    if not found:
+    gains = {setting: ratios(setting, seeds, results) for setting in settings}
+    gains = {setting: regimes for setting, regimes in gains.items() if any(regimes.values())}
+    if not gains:
         raise lacking("of both terminal references", "snr", settings, seeds, results)
-    figure = Figure(figsize=(2.4 + 1.1 * max(len(found), 3), 4.2), layout="constrained", dpi=150)
+    figure = Figure(figsize=(2.4 + 1.1 * max(len(gains), 3), 4.2), layout="constrained", dpi=150)
     axis = figure.subplots()
     axis.axhline(1, color=INK, linestyle="--", linewidth=1, zorder=1)
     for near_zero, label, colour, marker in ((False, "kappa 2", SAMPLES, "o"), (True, "near zero SNR", DATA, "s")):
-        for place, regimes in enumerate(found.values()):
+        for place, regimes in enumerate(gains.values()):
             values = list(regimes[near_zero].values())
             if values:
                 _ratio(axis, place + (0.2 if near_zero else -0.2), values, colour, marker)
@@ -101,8 +101,8 @@ def _terminal_snr(settings: Sequence[str], seeds: Sequence[int], results: Path) 
     axis.set_yscale("log")
     axis.margins(y=0.15)
     _plain_ticks(axis.yaxis, (1, 2, 3, 4, 6, 8))
-    axis.set_xlim(-0.6, len(found) - 0.4)
-    axis.set_xticks(range(len(found)), found)
+    axis.set_xlim(-0.6, len(gains) - 0.4)
+    axis.set_xticks(range(len(gains)), gains)
     y = f"aMMD, scalar over fitted reference\n(each at {LEAST:g} if below)"
     label_axes(axis, "", y, "What fitting the terminal reference gains, NFE 16")
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
@@ -118,15 +118,15 @@ def _ratio(axis: Axes, x: float, values: list[float], colour: str, marker: str) 
 
 
 def _sensor_std(seeds: Sequence[int], results: Path) -> Figure:
-    seed, found = deviations(seeds, results)
+    seed, deviation = deviations(seeds, results)
     place = load_dataset("metr-la").graph.coords
     assert place is not None
-    limit = max(np.quantile(np.abs(std - 1), 0.99) for std in found.values())
+    limit = max(np.quantile(np.abs(std - 1), 0.99) for std in deviation.values())
     figure = Figure(figsize=(8.8, 5.4), layout="constrained", dpi=150)
     axes = figure.subplots(2, 2, sharex=True, sharey=True)
     for line, near_zero in zip(axes, (False, True), strict=True):
         for axis, (method, name) in zip(line, ((SCALAR, "scalar"), (FITTED, "fitted")), strict=True):
-            std = found[method, near_zero]
+            std = deviation[method, near_zero]
             dots = axis.scatter(
                 *place.T, c=std, s=22, cmap="RdBu_r", vmin=1 - limit, vmax=1 + limit, edgecolors=INK, linewidths=0.3
             )
@@ -142,13 +142,13 @@ def _sensor_std(seeds: Sequence[int], results: Path) -> Figure:
 
 
 def _cost(setting: str, seeds: Sequence[int], results: Path) -> Figure:
-    found = costs(setting, seeds, results)
+    by_method = costs(setting, seeds, results)
     figure, axis = _quality()
     for target in TARGETS:
         axis.axhline(target, color="#cccccc", linewidth=0.8, zorder=0)
         beside: dict[str, Any] = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 8}
         axis.text(1.01, target, f"target {target:g}", **beside)
-    for method, points in found.items():
+    for method, points in by_method.items():
         _line(axis, method, [cost.seconds for cost in points], [cost.quality for cost in points], seeds)
     _level(axis, {name: value for name, value in levels(setting, results).items() if name == "floor"})
     _plain_ticks(axis.xaxis)
@@ -157,12 +157,12 @@ def _cost(setting: str, seeds: Sequence[int], results: Path) -> Figure:
 
 
 def _nfe(setting: str, seeds: Sequence[int], results: Path) -> Figure:
-    found = curves(setting, seeds, results)
+    by_method = curves(setting, seeds, results)
     figure, axis = _quality()
-    for method, entries in found.items():
+    for method, entries in by_method.items():
         _line(axis, method, entries.keys(), entries.values(), seeds, band=True)
     _level(axis, levels(setting, results))
-    budgets = sorted({nfe for entries in found.values() for nfe in entries})
+    budgets = sorted({nfe for entries in by_method.values() for nfe in entries})
     axis.set_xticks(budgets, [*map(str, budgets)])
     axis.xaxis.set_minor_locator(NullLocator())
     title = f"{setting}: quality by budget, mean and sd, seeds {', '.join(map(str, seeds))}"

@@ -1,18 +1,20 @@
-"""What has been measured, put together from cells for tables and figures: by method and budget, each by seed."""
+"""What has been measured, put together from cells for tables and figures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from ..core.errors import InputError
 from ..training.methods import METHODS
 from . import suites
-from .cells import Cell, measured
+from .cells import Cell, measured, read
 
 LEAST = 1e-3  # of aMMD in ratios and on logarithmic axes; the draws of one control on the SBMs have an sd of half of it
 SCALAR, FITTED = "clock", "clock+reference"
@@ -22,9 +24,9 @@ SCALAR, FITTED = "clock", "clock+reference"
 class Entry:
     """One number of a table: its values by seed, how many cells failed, and what the paper prints."""
 
-    values: dict[int, float]
+    values: dict[int, float] = field(default_factory=dict)
     failed: int = 0
-    paper: tuple[float, float | None] | None = None
+    paper: tuple[float, float | None] | None = None  # mean and sd
     note: str = ""
     ranked: bool = True  # whether it competes for the best of its column
 
@@ -37,15 +39,73 @@ class Entry:
         return float(np.std(list(self.values.values()), ddof=1)) if len(self.values) > 1 else math.nan
 
 
-def scores(cells: Iterable[Cell], results: Path) -> dict[str, dict[int | None, Entry]]:
+class Statistic(NamedTuple):
+    """Mean, sample standard deviation if there is more than one seed, how many there are, and the least value."""
+
+    mean: float
+    sd: float | None
+    seeds: int
+    least: float
+
+    def text(self, digits: int) -> str:
+        """Mean and standard deviation."""
+        return f"{self.mean:.{digits}f}" + ("" if self.sd is None else f" +- {self.sd:.{digits}f}")
+
+    def fields(self) -> list[object]:
+        """Mean, standard deviation and seeds as a line of comma-separated values has them."""
+        return [f"{self.mean:.6f}", "" if self.sd is None else f"{self.sd:.6f}", self.seeds]
+
+
+def over_seeds(lines: Sequence[tuple]) -> dict[tuple, Statistic]:
+    """From lines (*place, value), one a seed, the statistics of each place, in the order of their first lines."""
+    frame = pd.DataFrame({"place": [line[:-1] for line in lines], "value": [line[-1] for line in lines]})
+    groups = frame.groupby("place", sort=False)["value"].agg(["mean", "std", "count", "min"])
+    return {
+        place: Statistic(mean, None if pd.isna(sd) else sd, count, least)
+        for place, mean, sd, count, least in groups.itertuples(name=None)
+    }
+
+
+def ammd_frame(cells: Iterable[Cell], results: Path, row: Callable[[Cell], str] = lambda cell: cell.row) -> Any:
+    """A data frame with a line for each cell of aMMD, whether or not it was measured.
+
+    Columns: setting, method, row, nfe (NaN beside the table), seed, split, ammd (NaN without), failed, content.
+    """
+    lines = []
+    for cell in (cell for cell in cells if cell.measure == "ammd"):
+        content = read(cell, results) or {}
+        ammd, failed = content.get("scores", {}).get("ammd", math.nan), bool(content.get("error"))
+        place = (cell.setting, cell.method, row(cell), cell.budget, cell.seed, cell.split)
+        lines.append((*place, math.nan if failed else ammd, failed, content))
+    columns = ["setting", "method", "row", "nfe", "seed", "split", "ammd", "failed", "content"]
+    return pd.DataFrame(lines, columns=columns)
+
+
+def by_place(frame: Any, *columns: str) -> dict[tuple, Any]:
+    """The lines of a data frame grouped by some of its columns, in the order of their first lines: the others as lists.
+
+    What is NaN among the keys, a budget, becomes None.
+    """
+    groups = frame.groupby(list(columns), sort=False, dropna=False).agg(list)
+    keys = [
+        tuple(None if pd.isna(key) else int(key) if isinstance(key, float) else key for key in keys)
+        for keys in groups.index
+    ]
+    return dict(zip(keys, groups.itertuples(index=False), strict=True))
+
+
+def values(lines: Any) -> dict[int, float]:
+    """aMMD by seed, where it was measured."""
+    return {seed: ammd for seed, ammd in zip(lines.seed, lines.ammd, strict=True) if not math.isnan(ammd)}
+
+
+def by_method(cells: Iterable[Cell], results: Path) -> dict[str, dict[int | None, Entry]]:
     """aMMD by method and budget, each by seed. What failed or is not there is left out."""
-    found: dict[str, dict] = {}
-    for cell in cells:
-        known = measured(cell, results)
-        if known:
-            entry = found.setdefault(cell.method, {}).setdefault(cell.nfe, Entry({}))
-            entry.values[cell.seed] = known["scores"]["ammd"]
-    return found
+    entries: dict[str, dict[int | None, Entry]] = {}
+    frame = ammd_frame(cells, results).dropna(subset="ammd")
+    for (method, nfe), lines in by_place(frame, "method", "nfe").items():
+        entries.setdefault(method, {})[nfe] = Entry(values(lines))
+    return entries
 
 
 def ratios(setting: str, seeds: Sequence[int], results: Path) -> dict[bool, dict[int, float]]:
@@ -53,23 +113,24 @@ def ratios(setting: str, seeds: Sequence[int], results: Path) -> dict[bool, dict
 
     Paired, because the two share a network, whose luck in training is not the reference's doing.
     """
-    found: dict[bool, dict[int, float]] = {False: {}, True: {}}
-    for cell in suites.cells("snr", [setting], seeds, [SCALAR]):
-        pair = [measured(each, results) for each in (cell, replace(cell, method=FITTED))]
-        both = [max(known["scores"]["ammd"], LEAST) for known in pair if known]
-        if len(both) == 2:
-            scalar, fitted = both
-            found[cell.kappa is not None][cell.seed] = scalar / fitted
-    return found
+    cells = suites.generated("snr", [setting], seeds, [SCALAR, FITTED])
+    frame = ammd_frame(cells, results).assign(near_zero=[cell.kappa is not None for cell in cells])
+    wide = frame.pivot_table("ammd", ["near_zero", "seed"], "method", "first", dropna=False).clip(lower=LEAST)
+    wide = wide.reindex(columns=[SCALAR, FITTED])
+    gains = (wide[SCALAR] / wide[FITTED]).dropna()
+    return {
+        near_zero: {seed: gain for (regime, seed), gain in gains.items() if regime == near_zero}
+        for near_zero in (False, True)
+    }
 
 
 def deviations(seeds: Sequence[int], results: Path) -> tuple[int, dict[tuple[str, bool], np.ndarray]]:
     """The lowest seed with all four cells, and by terminal reference and regime the standard deviation a sensor."""
     for seed in sorted(seeds):
-        cells = suites.cells("snr", ["metr-la"], [seed], [SCALAR, FITTED])
-        known = {(cell.method, cell.kappa is not None): measured(cell, results) or {} for cell in cells}
-        if all("node_std" in found for found in known.values()):
-            return seed, {place: np.array(found["node_std"]) for place, found in known.items()}
+        cells = suites.generated("snr", ["metr-la"], [seed], [SCALAR, FITTED])
+        contents = {(cell.method, cell.kappa is not None): measured(cell, results) or {} for cell in cells}
+        if all("node_std" in content for content in contents.values()):
+            return seed, {place: np.array(content["node_std"]) for place, content in contents.items()}
     raise lacking("of both references in both regimes", "snr", ["metr-la"], seeds, results)
 
 
@@ -85,32 +146,29 @@ class Cost:
 
 def costs(setting: str, seeds: Sequence[int], results: Path) -> dict[str, list[Cost]]:
     """By method, what each budget takes and gives."""
-    cells = suites.cells("cost", [setting], seeds)
-    quality = scores([cell for cell in cells if not cell.timed], results)
-    found: dict[str, list[Cost]] = {}
-    for cell in cells:
-        known = measured(cell, results) if cell.timed else None
-        if known and cell.nfe is not None and cell.nfe in quality.get(cell.method, {}):
-            time = known["time"]
-            cost = Cost(cell.nfe, time["sampling"], time["network"], quality[cell.method][cell.nfe])
-            found.setdefault(cell.method, []).append(cost)
-    if not found:
+    cells = suites.generated("cost", [setting], seeds)
+    quality, by_name = by_method(cells, results), dict[str, list[Cost]]()
+    for cell in (cell for cell in cells if cell.measure == "time"):
+        content, entry = measured(cell, results), quality.get(cell.method, {}).get(cell.nfe)
+        if content and entry:
+            cost = Cost(cell.nfe, content["time"]["sampling"], content["time"]["network"], entry)
+            by_name.setdefault(cell.method, []).append(cost)
+    if not by_name:
         raise lacking("with time and quality", "cost", [setting], seeds, results)
-    return {name: found[name] for name in _distinct(found)}
+    return {name: by_name[name] for name in _distinct(by_name)}
 
 
 def curves(setting: str, seeds: Sequence[int], results: Path) -> dict[str, dict[int, Entry]]:
     """aMMD by method and budget."""
-    cells = [cell for cell in suites.cells("main", [setting], seeds) if cell.needs_network]
-    found = scores(cells, results)
-    if not found:
+    entries = by_method(suites.generated("main", [setting], seeds), results)
+    if not entries:
         raise lacking("with a network", "main", [setting], seeds, results)
-    return {method: {nfe: entry for nfe, entry in each.items() if nfe is not None} for method, each in found.items()}
+    return {method: {nfe: entry for nfe, entry in each.items() if nfe is not None} for method, each in entries.items()}
 
 
 def levels(setting: str, results: Path) -> dict[str, float]:
     """What needs no network: the best of the controls, and the floor, as far as they are there."""
-    means = {name: entry[None].mean for name, entry in scores(suites.beside([setting]), results).items()}
+    means = {name: entry[None].mean for name, entry in by_method(suites.beside([setting]), results).items()}
     floor = {"floor": means.pop("floor")} if "floor" in means else {}
     best = {name: means[name] for name in sorted(means, key=means.__getitem__)[:1]}
     return best | floor
@@ -118,17 +176,19 @@ def levels(setting: str, results: Path) -> dict[str, float]:
 
 def _distinct(methods: Iterable[str]) -> list[str]:
     """Without the ladder's second names for a method: two lines would lie on each other."""
-    parts: dict = {}
+    first: dict = {}
     for name in methods:
-        parts.setdefault(replace(METHODS[name], about=""), name)
-    return list(parts.values())
+        first.setdefault(replace(METHODS[name], about=""), name)
+    return list(first.values())
 
 
 def lacking(what: str, suite: str, settings: Sequence[str], seeds: Sequence[int], results: Path) -> InputError:
+    """That cells a table or figure needs are not there."""
     got = f"no cells {what} for {', '.join(settings)} in {results}"
     return InputError(got, "measured ones", command(suite, settings, seeds, results))
 
 
 def command(suite: str, settings: Sequence[str], seeds: Sequence[int], results: Path) -> str:
+    """The command that computes them."""
     chosen = f"--settings {','.join(settings)} --seeds {','.join(map(str, seeds))}"
     return f"grcd bench run {suite} {chosen} --results {results}"

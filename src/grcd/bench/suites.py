@@ -18,17 +18,17 @@ quick         SBM c = 16, one seed, GRCD and EDM, controls and floor: for two co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
 from ..core.errors import unknown
 from ..data import catalog
-from ..evaluation.fillers import FILLERS
+from ..evaluation.baselines import BASELINES
 from ..evaluation.filling import MASKS
 from ..training.methods import METHODS
-from .cells import Cell
+from .cells import Baseline, Cell, Control, Filled, Floor, Generated
 
 SETTINGS = tuple(catalog.SETTINGS)
 BUDGETS = (4, 6, 8, 12, 16, 32, 64)
@@ -46,35 +46,42 @@ NEAR_ZERO = {name: setting.near_zero_kappa for name, setting in catalog.SETTINGS
 def cells(
     suite: str, settings: Sequence[str] = (), seeds: Sequence[int] = (0, 1, 2), methods: Sequence[str] = ()
 ) -> list[Cell]:
-    """The cells of a suite; ``settings``, ``seeds`` and ``methods`` choose among them."""
+    """The cells of a suite, in the order of its table; ``settings``, ``seeds`` and ``methods`` choose among them."""
     if suite not in SUITES:
         raise unknown("suite", suite, SUITES)
-    for kind, names, known in (
+    for kind, names, choices in (
         ("setting", settings, SETTINGS),
-        ("method", methods, (*METHODS, *CONTROLS, *FILLERS, "floor")),
+        ("method", methods, (*METHODS, *CONTROLS, *BASELINES, "floor")),
     ):
         for name in names:
-            if name not in known:
-                raise unknown(kind, name, known)
-    found = SUITES[suite](tuple(settings), tuple(seeds))
-    return [cell for cell in found if not methods or cell.method in methods]
+            if name not in choices:
+                raise unknown(kind, name, choices)
+    members = SUITES[suite](tuple(settings), tuple(seeds))
+    return [cell for cell in members if not methods or cell.method in methods]
+
+
+def generated(
+    suite: str, settings: Sequence[str] = (), seeds: Sequence[int] = (0, 1, 2), methods: Sequence[str] = ()
+) -> list[Generated]:
+    """Those cells of a suite that are about signals of a network."""
+    return [cell for cell in cells(suite, settings, seeds, methods) if isinstance(cell, Generated)]
 
 
 def beside(settings: Sequence[str]) -> list[Cell]:
     """Controls and floor: they belong into every table."""
-    drawn = [Cell(s, name, seed) for s, name, seed in product(settings, CONTROLS, range(DRAWS))]
-    return drawn + [Cell(s, "floor") for s in settings]
+    drawn = [Control(s, name, seed) for s, name, seed in product(settings, CONTROLS, range(DRAWS))]
+    return [*drawn, *map(Floor, settings)]
 
 
 def _main(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings, methods = settings or SETTINGS, [name for name in METHODS if name not in (*LADDER, *PARTS, "gad-native")]
-    few = [Cell(*place) for place in product(settings, ("grcd",), seeds, FEW)]
-    return few + [Cell(*place) for place in product(settings, methods, seeds, BUDGETS)] + beside(settings)
+    places = [*product(settings, ("grcd",), seeds, FEW), *product(settings, methods, seeds, BUDGETS)]
+    return [*(Generated(*place) for place in places), *beside(settings)]
 
 
 def _ladder(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings = settings or ("metr-la",)
-    return [Cell(*place) for place in product(settings, LADDER, seeds, BUDGETS)] + beside(settings)
+    return [*(Generated(*place) for place in product(settings, LADDER, seeds, BUDGETS)), *beside(settings)]
 
 
 def _solvers(settings: Names, seeds: Sequence[int]) -> list[Cell]:
@@ -85,22 +92,24 @@ def _solvers(settings: Names, seeds: Sequence[int]) -> list[Cell]:
         *({"solver": name, "rho": 3.0} for name in ("dpm++2m", "dpm++3m", "exponential-paper", "exponential")),
     ]
     places = product(settings, seeds, choices, budgets)
-    return [Cell(s, "grcd-rho3", seed, nfe, **how) for s, seed, how, nfe in places] + beside(settings)
+    return [*(Generated(s, "grcd-rho3", seed, nfe, **how) for s, seed, how, nfe in places), *beside(settings)]
 
 
 def _grid(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings = settings or ("metr-la",)
     places = product(settings, seeds, RHOS, (4, 6, 8, 12, 16), ("test", "val"))
-    found = [Cell(s, "grcd-rho3", seed, nfe, rho=rho, split=split) for s, seed, rho, nfe, split in places]
-    return found + beside(settings)
+    generated = [Generated(s, "grcd-rho3", seed, nfe, rho=rho, split=split) for s, seed, rho, nfe, split in places]
+    return [*generated, *beside(settings)]
 
 
 def _snr(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings = settings or SETTINGS
-    found = []
-    for s, method, seed in product(settings, ("clock", "clock+reference"), seeds):
-        found += [Cell(s, method, seed, 16), Cell(s, method, seed, 16, kappa=NEAR_ZERO.get(s, 32.64))]
-    return found + beside(settings)
+    cells = [
+        Generated(s, name, seed, 16, kappa=kappa)
+        for s, name, seed in product(settings, ("clock", "clock+reference"), seeds)
+        for kappa in (None, NEAR_ZERO.get(s, 32.64))
+    ]
+    return [*cells, *beside(settings)]
 
 
 def _controls(settings: Names, seeds: Sequence[int]) -> list[Cell]:
@@ -108,23 +117,23 @@ def _controls(settings: Names, seeds: Sequence[int]) -> list[Cell]:
 
 
 def _cost(settings: Names, seeds: Sequence[int]) -> list[Cell]:
-    """Timed with one seed, for time does not depend on it; and all cells whose quality is told beside."""
+    """Timed with one seed, for time does not depend on it; and all cells whose quality stands beside."""
     settings = settings or ("metr-la",)
-    quality = [cell for cell in (*_main(settings, seeds), *_ladder(settings, seeds)) if cell.nfe is not None]
-    timed = [replace(cell, timed=True) for cell in quality if cell.seed == min(seeds)]
-    return quality + timed + beside(settings)
+    quality = [cell for cell in (*_main(settings, seeds), *_ladder(settings, seeds)) if isinstance(cell, Generated)]
+    timed = [replace(cell, measure="time") for cell in quality if cell.seed == min(seeds)]
+    return [*quality, *timed, *beside(settings)]
 
 
 def _symmetrizer(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings = settings or ("metr-la",)
     places = product(settings, ("grcd-rho1", "conjugate-precond"), seeds, (None, "max"))
-    return [Cell(s, name, seed, 16, symmetrize=how) for s, name, seed, how in places] + beside(settings)
+    return [*(Generated(s, name, seed, 16, symmetrize=how) for s, name, seed, how in places), *beside(settings)]
 
 
 def _gad_native(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings = settings or ("metr-la",)
     places = product(settings, (("gad", 1000), ("gad", 3000), ("gad-native", 5000)), seeds)
-    return [Cell(s, name, seed, nfe) for s, (name, nfe), seed in places] + beside(settings)
+    return [*(Generated(s, name, seed, nfe) for s, (name, nfe), seed in places), *beside(settings)]
 
 
 def _ablation(settings: Names, seeds: Sequence[int]) -> list[Cell]:
@@ -139,33 +148,34 @@ def _ablation(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     places = [*product(settings, varied, seeds, (*FEW, 4, 8, 64))]
     bounded = [(s, {"method": "grcd", "support": BOUNDS[s]}) for s in settings if s in BOUNDS]
     places += [(*place, seed, nfe) for place, seed, nfe in product(bounded, seeds, (*FEW, 4, 8, 64))]
-    return [Cell(s, seed=seed, nfe=nfe, **how) for s, how, seed, nfe in places] + beside(settings)
+    return [*(Generated(s, seed=seed, nfe=nfe, **how) for s, how, seed, nfe in places), *beside(settings)]
 
 
 def _distances(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings = settings or SETTINGS
-    sampled = [Cell(*place, distances=True) for place in product(settings, ("grcd", "grcd-rho3"), seeds, (4, 64))]
-    controls = product(settings, ("control-full", "control-mixture"), seeds)
-    return sampled + [Cell(*place, distances=True) for place in controls]
+    drawn = product(settings, ("control-full", "control-mixture"), seeds)
+    sampled = product(settings, ("grcd", "grcd-rho3"), seeds, (4, 64))
+    cells: list[Cell] = [Generated(*place, measure="distances") for place in sampled]
+    return [*cells, *(Control(*place, measure="distances") for place in drawn)]
 
 
 def _impute(settings: Names, seeds: Sequence[int]) -> list[Cell]:
-    """At two budgets, the default first; the reference (``solver="reference"``) needs none. Timed with one seed."""
+    """By the reference alone, and at two budgets, the default first. Timed with one seed."""
     settings = settings or ("metr-la", "molene")
-    found = [Cell(s, name, mask=mask) for s, name, mask in product(settings, FILLERS, MASKS)]
-    for s, seed, mask in product(settings, seeds, MASKS):
-        found.append(Cell(s, "grcd", seed, solver="reference", mask=mask))
-        found += [Cell(s, "grcd", seed, nfe, mask=mask) for nfe in (8, 16)]
-    return found + [replace(cell, timed=True) for cell in found if not cell.needs_network or cell.seed == min(seeds)]
+    baselines, places = product(settings, BASELINES, MASKS), product(settings, seeds, MASKS, (None, 8, 16))
+    cells: list[Baseline | Filled] = [Baseline(s, name, mask=mask) for s, name, mask in baselines]
+    cells += [Filled(s, "grcd", seed, nfe, mask=mask) for s, seed, mask, nfe in places]
+    timed = [cell for cell in cells if isinstance(cell, Baseline) or cell.seed == min(seeds)]
+    return [*cells, *(replace(cell, measure="time") for cell in timed)]
 
 
 def _quick(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings = settings or ("sbm-c16",)
     places = product(settings, ("grcd", "edm"), seeds[:1], (4, 8, 16, 64))
-    return [Cell(*place) for place in places] + beside(settings)
+    return [*(Generated(*place) for place in places), *beside(settings)]
 
 
-SUITES = {
+SUITES: dict[str, Callable[[Names, Sequence[int]], list[Cell]]] = {
     "main": _main,
     "ladder": _ladder,
     "solvers": _solvers,

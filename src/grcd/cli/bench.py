@@ -25,7 +25,7 @@ Settings = Annotated[
 Methods = Annotated[str | None, typer.Option("--methods", help="Only these methods, with commas.")]
 Seeds = Annotated[str, typer.Option(help="Which seeds, with commas.")]
 Results = Annotated[Path, typer.Option(help="Where the cells are. (Those of the project itself: results.)")]
-REASONS = 5  # told of what went wrong
+REASONS = 5  # that are printed of what went wrong
 OWN = Path("runs/bench-results")  # not the project's, which hold all cells already
 
 
@@ -63,22 +63,11 @@ def table(
     results: Results = OWN,
 ) -> None:
     """Print a suite as a table: mean and sd over seeds, the paper's value and the ratio, controls and floor."""
-    from ..bench import cost, distances, fillings, suites, tables
+    from ..bench import suites, tables
 
     _refuse_file(results)
     cells = suites.cells(suite, parsing.listed(settings), parsing.numbers(seeds))
-    own = {
-        "cost": cost.table,
-        "distances": distances.table,
-        "impute": fillings.table,
-    }  # tables of other things than aMMD
-    if suite in own:
-        print(
-            own[suite](list(dict.fromkeys(cell.setting for cell in cells)), parsing.numbers(seeds), results, kind),
-            end="",
-        )
-        return
-    print(tables.render(tables.collected(suite, cells, results), kind), end="")
+    print(tables.table(suite, cells, parsing.numbers(seeds), results, kind), end="")
 
 
 @app.command("figures")

@@ -119,7 +119,7 @@ def evaluate(
     from ..data.matching import fitted
     from ..evaluation import distances as measured
     from ..evaluation import evaluate as score
-    from ..evaluation.distances import table as laid_out
+    from ..evaluation.comparison import table as laid_out
 
     dataset = load_dataset(data, **options)
     table = read_signals(file, nodes=dataset.graph.node_ids)

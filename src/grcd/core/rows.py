@@ -29,6 +29,11 @@ def evenly(rows: int, cap: int) -> np.ndarray:  # (at most cap,) integers
     return np.linspace(0, rows - 1, min(rows, cap)).astype(int)
 
 
+def split(rows: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    """Row numbers, at most ``size`` of them at a time, and at least one."""
+    return (rows[start : start + max(1, size)] for start in range(0, len(rows), max(1, size)))
+
+
 def blocks(rows: int, nodes: int) -> Iterator[slice]:
     """Slices that cover all rows, of about ``BLOCK`` entries each."""
     step = max(1, BLOCK // nodes)

@@ -1,6 +1,6 @@
 """aMMD: the mean MMD^2 over the three graph statistics, of generated signals against held-out ones.
 
-A score means little alone: the **floor** is what the training signals themselves score against the held-out split.
+A value means little alone: the **floor** is that of the training signals themselves against the held-out split.
 
 **Gaps.** Where held-out entries are missing, generated ones are left out too: otherwise the statistics would differ for
 that reason alone. Both sides are masked alike: signal ``k`` of ``n`` takes its own mask and that of the signal at the
@@ -20,6 +20,7 @@ import torch
 
 from ..core.errors import InputError
 from ..core.rows import blocks, evenly
+from ..core.tables import aligned
 from ..data import Dataset
 from ..data.normalizer import check_signals
 from ..graphs.graph import Graph
@@ -31,7 +32,7 @@ from .controls import draw
 
 @dataclass(frozen=True)
 class Scores:
-    """aMMD, the three MMD^2 it averages, how many signals were scored, and the floor."""
+    """aMMD, the three MMD^2 it averages, how many signals were compared, and the floor."""
 
     ammd: float
     quadratic_variation: float
@@ -39,19 +40,19 @@ class Scores:
     degree_correlation: float
     n: int
     floor: Scores | None = None
-    controls: dict[str, Scores] = field(default_factory=dict)  # by name, if asked for
+    controls: dict[str, Scores] = field(default_factory=dict)  # by name, on request
 
     def __str__(self) -> str:
         """A small table: MMD^2 of each statistic, lower is better, with the floor and the controls beside."""
         columns = {"signals": self} | ({"floor": self.floor} if self.floor else {}) | self.controls
-        width = max(len(name) for name in columns) + 2
-        lines = ["".join([" " * 22, *(f"{name:>{width}}" for name in columns)])]
-        for key in ("ammd", *STATISTICS):
-            values = (f"{getattr(scores, key):>{width}.4f}" for scores in columns.values())
-            lines.append("".join([f"{key.replace('_', ' '):22}", *values]))
-        return "\n".join(lines)
+        rows = [
+            [key.replace("_", " "), *(f"{getattr(scores, key):.4f}" for scores in columns.values())]
+            for key in ("ammd", *STATISTICS)
+        ]
+        return aligned([["", *columns], *rows], max(len(name) for name in columns) + 2)
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
+        """As ``grcd evaluate --json`` prints it."""
         values = {key: getattr(self, key) for key in ("ammd", *STATISTICS, "n")}
         if self.floor is not None:
             values["floor"] = self.floor.to_dict()
@@ -67,7 +68,7 @@ def ammd(
     device: torch.device | str = "cpu",
     observed: tuple[Mask, Mask] = (None, None),  # of x and of y: True where their entries count
 ) -> Scores:
-    """Compare z-scored signals ``x`` (n, nodes) with held-out ``y`` (m, nodes)."""
+    """aMMD of z-scored signals ``x`` (n, nodes) against held-out ``y`` (m, nodes)."""
     sides = ((x, _shared(*observed, len(x), len(y))), (y, _shared(*observed[::-1], len(y), len(x))))
     parts: dict[str, Any] = {}
     for name, statistic in STATISTICS.items():
@@ -101,11 +102,16 @@ def evaluate(
     observed_only: bool = False,
     controls: bool = False,
 ) -> Scores:
-    """Score signals in the data's units against a split; z-scored with training statistics, the floor beside.
+    """aMMD of signals against a split, both z-scored with training statistics; the floor beside.
 
-    With ``observed_only`` entries that were missing in the data, filled or not, are left out on both sides; where the
-    data still have gaps there is no other way. With ``controls`` as many signals from each control are scored beside:
-    what a covariance, or a few of them, achieve without a network. (The mixture takes a minute on METR-LA.)
+    signals         (samples, nodes), in the data's units
+    data            graph, training statistics and held-out signals
+    split           "test", "val" or "train"
+    device          where the sums over pairs are taken
+    observed_only   entries that were missing in the data, filled or not, are left out on both sides; where the data
+                    still have gaps there is no other way
+    controls        whether as many signals from each control are compared too: what a covariance, or a few of them,
+                    achieve without a network (the mixture takes a minute on METR-LA)
     """
     if not isinstance(data, Dataset):
         raise InputError(
@@ -116,21 +122,21 @@ def evaluate(
     x = check_signals(signals, data.graph, "generated signals")
     held_out, seen = _held_out(data, split, observed_only)
 
-    def scored(x: np.ndarray) -> Scores:
+    def compared(x: np.ndarray) -> Scores:
         return ammd(data.normalizer.apply(x), held_out, data.graph, device, (None, seen))
 
     beside = (
-        {name: scored(draw(control, data, len(x), 0)) for name, control in fitted(data, mixture=True).items()}
+        {name: compared(draw(control, data, len(x), 0)) for name, control in fitted(data, mixture=True).items()}
         if controls
         else {}
     )
-    return replace(scored(x), floor=floor(data, split, device, observed_only), controls=beside)
+    return replace(compared(x), floor=floor(data, split, device, observed_only), controls=beside)
 
 
 def floor(
     data: Dataset, split: str = "test", device: torch.device | str = "cpu", observed_only: bool = False
 ) -> Scores:
-    """Training signals against the split, at most as many as the split has, evenly spaced."""
+    """aMMD of training signals against the split: at most as many as the split has, evenly spaced."""
     (x, of_x), (y, of_y) = (_held_out(data, name, observed_only) for name in ("train", split))
     rows = evenly(len(x), len(y))
     return ammd(x[rows], y, data.graph, device, (None if of_x is None else of_x[rows], of_y))
@@ -148,7 +154,7 @@ def _held_out(data: Dataset, split: str, observed_only: bool) -> tuple[np.ndarra
 
 
 def _seen(data: Dataset, split: str, observed_only: bool) -> Mask:
-    """Where the entries of a split count: a reading that was filled does unless told otherwise, a gap never does."""
+    """Where the entries of a split count: a reading that was filled does unless ``observed_only``, a gap never does."""
     signals = data.split(split)
     gaps = any(np.isnan(signals[rows]).any() for rows in blocks(*signals.shape))
     return data.observed(split) if observed_only or gaps else None

@@ -68,12 +68,12 @@ def kolmogorov_smirnov(x: Signals, y: Signals, device: torch.device | str = "cpu
 
 def node_kolmogorov_smirnov(x: Signals, y: Signals, device: torch.device | str = "cpu") -> Tensor:  # (nodes,)
     """The largest ``|F - G|`` of each node. It is taken after all readings of one value, so that ties are exact."""
-    found = []
+    largest = []
     for of_x, of_y in _nodes(*on(device, x, y)):
         values = torch.cat([of_x, of_y], dim=1)
         F, G = (torch.searchsorted(z, values, right=True).double() / z.shape[1] for z in (of_x, of_y))
-        found.append((F - G).abs().amax(dim=1))
-    return torch.cat(found)
+        largest.append((F - G).abs().amax(dim=1))
+    return torch.cat(largest)
 
 
 def correlation_error(x: Signals, y: Signals, device: torch.device | str = "cpu") -> float:
@@ -92,11 +92,11 @@ def tail_coverage(x: Signals, y: Signals, device: torch.device | str = "cpu") ->
 
 
 def classifier_accuracy(x: Signals, y: Signals, device: torch.device | str = "cpu", seed: int = 0) -> float:
-    """Taught on the first half of both sides, asked about the second; as many of either side, so that 0.5 is chance.
+    """Taught on the first half of both sides, tried on the second; as many of either side, so that 0.5 is chance.
 
-    Halves in the order given, not shuffled: signals recorded minutes apart are nearly the same, and one in each half
-    would let the trees know a real signal by its neighbour. Real readings may be rounded, which would give them away
-    too: both sides are blurred alike. The trees grow on the CPU, whatever the device.
+    Halves as they come, not shuffled: signals recorded minutes apart are nearly the same, and one in each half would
+    let the trees know a real signal by its neighbour. Real readings may be rounded, which would give them away too:
+    both sides are blurred alike. The trees grow on the CPU, whatever the device.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits

@@ -1,9 +1,12 @@
-"""An ensemble of draws, and the quantiles it stands for.
+"""An ensemble of draws: its quantiles, and how well they foretell a reading.
 
-A reading and ``n`` draws that are exchangeable with it fall in any order alike, so the reading lies below the ``k``-th
-smallest draw with probability ``k / (n + 1)``. The quantile of level ``p`` is therefore the order statistic at
-``p (n + 1)``, interpolated between its neighbours, and an interval between two of them covers what it says. (At
-``1 + p (n - 1)``, numpy's default, 90 % intervals of a hundred draws cover 88 %.)
+**Quantiles.** A reading and ``n`` draws that are exchangeable with it fall in any order alike, so the reading lies
+below the ``k``-th smallest draw with probability ``k / (n + 1)``. The quantile of level ``p`` is therefore the order
+statistic at ``p (n + 1)``, interpolated between its neighbours, and an interval between two of them covers what it
+says. (At ``1 + p (n - 1)``, numpy's default, 90 % intervals of a hundred draws cover 88 %.)
+
+**CRPS** is ``E|x - y| - 1/2 E|x - x'|`` over distinct pairs of draws: unbiased in their number, and that of a single
+draw, a point, is its absolute error.
 """
 
 from __future__ import annotations
@@ -16,3 +19,16 @@ import numpy as np
 def quantiles(draws: np.ndarray, levels: Sequence[float]) -> np.ndarray:  # (n, ...) -> (levels, ...)
     """Of draws along the first axis. Beyond the outermost draws there is nothing: levels there are theirs."""
     return np.quantile(draws, levels, axis=0, method="weibull")
+
+
+def crps(draws: np.ndarray, readings: np.ndarray) -> np.ndarray:  # (n, ...), (...) -> (...)
+    """The continuous ranked probability score of each reading, lower is better."""
+    x, n = np.sort(draws, axis=0), len(draws)
+    half = np.tensordot(2 * np.arange(n) - n + 1, x, axes=1) / max(1, n * (n - 1))  # of E|x - x'|, from sorted draws
+    return np.abs(x - readings).mean(axis=0) - half
+
+
+def covered(draws: np.ndarray, readings: np.ndarray, levels: tuple[float, float]) -> np.ndarray:  # (...) of bool
+    """Whether each reading lies between two quantiles of its draws (n, ...)."""
+    low, high = quantiles(draws, levels)
+    return (low <= readings) & (readings <= high)

@@ -1,7 +1,7 @@
 """Permutation tests: could two sets of signals have been drawn from the same distribution?
 
 Under that hypothesis it does not matter which signal belongs to which set. So the energy distance between the two (see
-``metrics``) is compared with the same distance after the labels were dealt out anew, ``P`` times:
+``distances``) is compared with the same distance after the labels were dealt out anew, ``P`` times:
 
     p = (1 + number of deals at least as far apart) / (1 + P)
 
@@ -39,7 +39,7 @@ TIE = 1e-9  # of the mean distance: the same deal summed in another order
 def permutation_test(
     x: Signals, y: Signals, permutations: int = PERMUTATIONS, seed: int = 0, device: torch.device | str = "cpu"
 ) -> float:
-    """p value of "both sets come from one distribution", by their energy distance."""
+    """p value of "``x`` (n, nodes) and ``y`` (m, nodes) come from one distribution", by their energy distance."""
     _, means, between = _dealt(x, y, permutations, seed, device)
     return _p(2 * between - means.sum(dim=0), means[0, 0])
 
@@ -86,5 +86,5 @@ def _deals(
 ) -> Tensor:  # (size, 1 + permutations)
     """1 for the signals of the first set, 0 for the others: as they are, then dealt out anew."""
     places = Stream(seed, "permutations", device).uniform(range(permutations), size).argsort(dim=1)
-    given = torch.arange(size, device=device)
-    return (torch.cat([given[None], places]) < n).double().T
+    as_they_are = torch.arange(size, device=device)
+    return (torch.cat([as_they_are[None], places]) < n).double().T

@@ -19,7 +19,7 @@ from .pictures import DATA, EDGE, GRID, INK, REFERENCE, SAMPLES, WIDTH, Drawn, l
 COLOURS = {INK: "currentColor", GRID: "var(--line)", EDGE: "var(--edge)"} | {
     colour: f"var(--{name})" for name, colour in (("data", DATA), ("reference", REFERENCE), ("samples", SAMPLES))
 }
-MATRIX = 300  # rows of a matrix that are told apart
+MATRIX = 300  # rows of a matrix that are drawn one by one
 INKED: dict[Any, str] = {f"{part}.color": INK for part in ("text", "xtick", "ytick")} | {
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
@@ -82,9 +82,9 @@ def frequencies(material: Material) -> Figure:
 def correlations(material: Material, drawn: Drawn) -> Figure:
     """Correlation matrices, nodes in the order of the drawn graph's longer side."""
     order = np.argsort(drawn.place[:, np.argmax(np.ptp(drawn.place, axis=0))])
-    real, made = (_correlation(x[:, order]) for x in (material.real, material.samples))
+    real, generated = (_correlation(x[:, order]) for x in (material.real, material.samples))
     figure = Figure(figsize=(WIDTH, 3.6), layout="constrained", dpi=120)
-    panels = {"Held-out": real, "Generated": made, "Generated less held-out": made - real}
+    panels = {"Held-out": real, "Generated": generated, "Generated less held-out": generated - real}
     for axis, (title, matrix) in zip(figure.subplots(1, 3), panels.items(), strict=True):
         limit = 1.0 if "less" not in title else max(0.05, np.quantile(np.abs(matrix), 0.995))
         shown = axis.imshow(_coarse(matrix), cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
@@ -117,11 +117,11 @@ def marginals(material: Material) -> Figure:
     for axis in axes.flat[len(worst) :]:
         axis.set_axis_off()
     for axis, (node, apart) in zip(axes.flat, worst, strict=False):
-        real, made = (x[:, node][~np.isnan(x[:, node])] for x in (material.real, material.samples))
-        both = np.concatenate([real, made])
+        real, generated = (x[:, node][~np.isnan(x[:, node])] for x in (material.real, material.samples))
+        both = np.concatenate([real, generated])
         low, high = np.quantile(both, [0.001, 0.999])
         bins = np.linspace(low, high, 31)
-        for values, colour, label in ((real, DATA, "held-out"), (made, SAMPLES, "generated")):
+        for values, colour, label in ((real, DATA, "held-out"), (generated, SAMPLES, "generated")):
             axis.hist(
                 np.clip(values, bins[0], bins[-1]), bins, density=True, histtype="step", color=colour, label=label
             )

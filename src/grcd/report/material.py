@@ -74,27 +74,33 @@ class Material:
         filled: bool = False,
         command: str = "",
     ) -> Material:
-        """Gather it; without samples, ``n`` are generated."""
+        """Gather it.
+
+        samples     (samples, nodes) in the data's units; without them ``n`` are generated with ``nfe`` and ``seed``
+        run         the run's folder, for its training curve
+        filled      whether readings are hidden and filled too
+        command     what the page says it was written by
+        """
         if data.graph.hash != model.graph.hash:
             raise InputError(
                 f"data on another graph than the run's ({data.graph.hash[:12]}, not {model.graph.hash[:12]})",
                 "the data that the run was trained on",
                 "name them and their graph as for grcd train",
             )
-        given = samples is not None
         x = model.sample(n, nfe, seed) if samples is None else check_signals(samples, data.graph, "samples")
         x = x[evenly(len(x), MOST)]
+        how = f"{nfe} network evaluations, seed {seed}"
         return cls(
             model,
             data,
             x,
-            f"{len(x):,} signals as given" if given else f"{len(x):,} signals, {nfe} network evaluations, seed {seed}",
-            evaluate(x, data, controls=True),
-            _distances(x, data),
-            read_log(run) if run is not None else [],
-            _hidden(model, data, seed) if filled else None,
-            model.facts["data"]["hash"] == fingerprint(data.train, data.val),
-            command,
+            how=f"{len(x):,} signals, {how}" if samples is None else f"{len(x):,} signals as given",
+            scores=evaluate(x, data, controls=True),
+            distances=_distances(x, data),
+            curve=read_log(run) if run is not None else [],
+            bands=_hidden(model, data, seed) if filled else None,
+            same_data=model.facts["data"]["hash"] == fingerprint(data.train, data.val),
+            command=command,
         )
 
     @cached_property
@@ -105,12 +111,12 @@ class Material:
     def worst(self, count: int) -> list[tuple[int, float]]:
         """Nodes whose generated readings are least like held-out ones: number, and Kolmogorov-Smirnov distance."""
         z = self.data.normalizer.apply
-        found = []
+        distances = []
         for node, (of_x, of_y) in enumerate(zip(z(self.samples).T, z(self.real).T, strict=True)):
             of_y = of_y[~np.isnan(of_y)]
             apart = node_kolmogorov_smirnov(of_x[:, None], of_y[:, None]) if len(of_y) else [0.0]
-            found.append((node, float(apart[0])))
-        return sorted(found, key=lambda each: -each[1])[:count]
+            distances.append((node, float(apart[0])))
+        return sorted(distances, key=lambda each: -each[1])[:count]
 
 
 def observed(data: Dataset) -> np.ndarray:
@@ -137,9 +143,9 @@ def _hidden(model: GRCD, data: Dataset, seed: int) -> Bands:
     spread = np.nanstd(np.where(there.any(axis=0), truth, 0.0), axis=0)
     moves = spread / data.normalizer.std * there.mean(axis=0)
     nodes = [int(node) for node in np.argsort(-moves, kind="stable")[:HIDDEN]]
-    given = truth.copy()
-    given[:, nodes] = np.nan
+    holed = truth.copy()
+    holed[:, nodes] = np.nan
     with warnings.catch_warnings():  # of signals without any reading: there is no more to be done about them here
         warnings.simplefilter("ignore", InputWarning)
-        draws = model.impute(given, n=DRAWS, seed=seed)[:, :, nodes]
+        draws = model.impute(holed, n=DRAWS, seed=seed)[:, :, nodes]
     return Bands(nodes, first, truth[:, nodes], quantiles(draws, LEVELS))

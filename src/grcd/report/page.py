@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from ..core import provenance
 from ..core.files import whole
 from ..core.progress import bar
+from ..core.tables import html as table
 from ..data.origin import Origin
-from ..evaluation.distances import TITLES
+from ..evaluation.comparison import TITLES
 from ..metrics.statistics import STATISTICS
 from . import drawings
 from .drawings import svg
@@ -99,14 +100,21 @@ def _summary(material: Material) -> str:
         "training signals": f"{model.facts['data']['train']:,}",
     }
     items = "".join(f"<li><b>{number}</b><span>{what}</span></li>" for what, number in cards.items())
-    told = f"Method {model.config.method}; {material.how}, against {len(material.data.test):,} held-out ones."
+    source = f"Method {model.config.method}; {material.how}, against {len(material.data.test):,} held-out ones."
     other = "" if material.same_data else "<p><strong>These are not the data that the run was trained on.</strong></p>"
     other += "".join(f'<p class="soft">Note: {escape(note)}.</p>' for note in material.data.notes)
-    said = f'<p class="soft">{escape(told)}</p>\n<p><strong class="{kind}">{escape(sentence)}</strong></p>{other}'
-    return f'{said}\n<ul class="cards">{items}</ul>'
+    words = f'<p class="soft">{escape(source)}</p>\n<p><strong class="{kind}">{escape(sentence)}</strong></p>{other}'
+    return f'{words}\n<ul class="cards">{items}</ul>'
 
 
 def _sections(material: Material) -> Iterator[Section]:
+    yield from _compared(material)
+    yield from _measured(material)
+    yield Section("provenance", "Where this comes from", "Enough to make it again.", _provenance(material))
+
+
+def _compared(material: Material) -> Iterator[Section]:
+    """Generated signals beside held-out ones, as pictures."""
     drawn, unit = Drawn(material.data.graph), material.data.unit
     yield Section(
         "signals",
@@ -142,6 +150,10 @@ def _sections(material: Material) -> Iterator[Section]:
         "0 is the same distribution, 1 no overlap at all. All other nodes fit better.",
         _figure("Histograms of the worst nodes", drawings.marginals, material),
     )
+
+
+def _measured(material: Material) -> Iterator[Section]:
+    """How near they are in numbers, and how training and filling went."""
     yield Section(
         "scores",
         "Scores",
@@ -167,30 +179,17 @@ def _sections(material: Material) -> Iterator[Section]:
             "lighter one. Here it is {:.0%} and {:.0%}.".format(*material.bands.covered()),
             _figure("Filled gaps with bands", drawings.fillings, material, material.bands),
         )
-    yield Section("provenance", "Where this comes from", "Enough to make it again.", _provenance(material))
 
 
 def _figure(label: str, draw: Callable[..., Figure], *args: object) -> str:
     return f'<figure aria-label="{escape(label)}">{svg(draw, *args)}</figure>'
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "", own: int | None = None) -> str:
-    heads = "".join(f"<th>{escape(text)}</th>" for text in head)
-    lines = []
-    for k, row in enumerate(rows):
-        cells = "".join(f'<td dir="auto">{escape(text)}</td>' for text in row)  # names may run from right to left
-        mark = "own" if k == own else ""
-        lines.append(f'<tr class="{mark}">{cells}</tr>')
-    body = "".join(lines)
-    top = f"<thead><tr>{heads}</tr></thead>" if head else ""
-    return f'<div class="wide"><table class="{kind}">{top}<tbody>{body}</tbody></table></div>'
-
-
 def _scores(material: Material) -> str:
     named = {"generated": material.scores, "floor": material.scores.floor} | material.scores.controls
     keys = ("ammd", *STATISTICS)
     rows = [[name, *(f"{getattr(scores, key):.4f}" for key in keys)] for name, scores in named.items()]
-    return _table(["", "aMMD", *(key.replace("_", " ") for key in STATISTICS)], rows, own=0)
+    return table(["", "aMMD", *(key.replace("_", " ") for key in STATISTICS)], rows, own=0)
 
 
 def _distances(material: Material) -> str:
@@ -201,7 +200,7 @@ def _distances(material: Material) -> str:
         ratio = "" if d.ratio is None else f"{d.ratio:.2f}"
         floor = "" if name == "memorisation" else f"{d.floor:.4f}"  # training signals are their own copies
         rows.append([TITLES[name], f"{d.value:.4f}", floor, ratio, f"{d.ideal:g}"])
-    return _table(["distances of whole signals", "generated", "floor", "ratio", "ideal"], rows)
+    return table(["distances of whole signals", "generated", "floor", "ratio", "ideal"], rows)
 
 
 def _provenance(material: Material) -> str:
@@ -230,4 +229,4 @@ def _provenance(material: Material) -> str:
         "versions then": ", ".join(f"{name} {number}" for name, number in model.facts.get("versions", {}).items()),
         "versions now": ", ".join(f"{name} {number}" for name, number in provenance.versions().items()),
     }
-    return _table([], [[key, value] for key, value in facts.items() if value], kind="facts")
+    return table([], [[key, value] for key, value in facts.items() if value], kind="facts")

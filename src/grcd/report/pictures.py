@@ -155,8 +155,8 @@ def mode_variances(graph: Graph, data: np.ndarray, reference: np.ndarray, sample
 
 def _variance(signals: np.ndarray, U: np.ndarray) -> np.ndarray:
     """Of each mode; what too few pairs leave without one is not drawn."""
-    found = ((U.T @ pairwise_covariance(signals)) * U.T).sum(axis=1)
-    return np.where(found > 0, found, np.nan)
+    variance = ((U.T @ pairwise_covariance(signals)) * U.T).sum(axis=1)
+    return np.where(variance > 0, variance, np.nan)
 
 
 def pairwise_covariance(x: np.ndarray) -> np.ndarray:  # (signals, nodes), NaN where missing -> (nodes, nodes)

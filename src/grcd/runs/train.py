@@ -47,11 +47,7 @@ def train(
     normalizer = MARGINALS[config.marginals].fit(x_train, space.graph)
     used, missing = _observed(x_train, "training signals")
     facts = contents.described(space, config, {"train": x_train, "val": x_val}, moments.to_dict(), name)
-    facts["data"] |= {
-        "missing": missing,
-        "dropped": len(x_train) - len(used),
-        "made": {} if origin is None else origin.to_dict(),
-    }
+    facts["data"] |= {"missing": missing, "dropped": len(x_train) - len(used), "made": (origin or Origin()).to_dict()}
     with nullcontext() if run is None else Run(run, facts, force) as folder:
         if folder is not None and folder.finished:
             manifest, tensors = read(folder.path)

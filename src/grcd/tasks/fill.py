@@ -26,6 +26,7 @@ from ..core import device as devices
 from ..core import memory
 from ..core.errors import InputError, InputWarning, unknown
 from ..core.progress import bar
+from ..core.rows import split
 from ..core.streams import Stream
 from ..diffusion import plan, solvers
 from ..diffusion.diffusion import Diffusion
@@ -56,9 +57,16 @@ def fill(
 ) -> Iterator[tuple[np.ndarray, Tensor]]:  # each (rows,), (n, rows, d)
     """``n`` draws given what was observed, z-scored, of some signals at a time."""
     draws = _posterior(diffusion, n, nfe, seed, posterior, solver)
-    size, done = batch or max(1, ENTRIES[diffusion.device.type] // (n * diffusion.space.d)), 0
+    size = batch or ENTRIES[diffusion.device.type] // (n * diffusion.space.d)
+    return _some_at_a_time(draws, observed, rows, size)
+
+
+def _some_at_a_time(
+    draws: Draws, observed: Callable[[np.ndarray], Observations], rows: np.ndarray, size: int
+) -> Iterator[tuple[np.ndarray, Tensor]]:
+    done = 0
     with bar("filling", len(rows)) as advance:
-        for some in np.split(rows, range(size, len(rows), size)) if len(rows) else ():
+        for some in split(rows, size):
             with devices.arithmetic("high"), torch.inference_mode():  # the network's, as in training
                 filled = draws(observed(some), some).transpose(0, 1)
             yield some, filled

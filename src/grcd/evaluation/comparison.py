@@ -1,11 +1,11 @@
-"""Distances beyond aMMD, of generated signals from held-out ones, each with its floor and the spread of the floor.
+"""Generated signals compared with held-out ones by every distance, each with its floor and the spread of the floor.
 
-The metrics are those of ``metrics``, and with them **aMMD with frozen bandwidths**: the paper takes its bandwidths from
-the pooled sample, so that signals gone wild widen the kernels until all others look alike. Here the median is over real
-signals only, those of the floor: training signals, evenly spaced, as many as the split has, and the split itself. Hence
-the floor of the frozen aMMD is the paper's own.
+The distances are those of ``metrics.distances``, and with them **aMMD with frozen bandwidths**: the paper takes its
+bandwidths from the pooled sample, so that signals gone wild widen the kernels until all others look alike. Here the
+median is over real signals only, those of the floor: training signals, evenly spaced, as many as the split has, and the
+split itself. Hence the floor of the frozen aMMD is the paper's own.
 
-**Floor**: what those training signals score against the split. **Spread**: how much of the floor is chance. Both sides
+**Floor**: how far those training signals are from the split. **Spread**: how much of the floor is chance. Both sides
 are dealt at random into five disjoint parts; the sample standard deviation of the five floors, over ``sqrt(5)``, is
 that of a mean over five times as many signals. Disjoint, because parts that share signals vary too little. At random,
 not by the calendar: consecutive parts are other weeks, and the distance between weeks is the floor, not its error. For
@@ -13,8 +13,8 @@ unbiased metrics near zero, which settle like ``1 / n``, this is too large by a 
 
 **Ratio**: value over floor, given only where the floor is more than three times its spread, and only for metrics whose
 ideal is zero: half the share of readings in the tails is not half as bad. The others are read against their ideal.
-Wasserstein, Kolmogorov-Smirnov and correlations come out the larger the fewer signals there are: score as many as the
-split has, or their ratio says so too.
+Wasserstein, Kolmogorov-Smirnov and correlations come out the larger the fewer signals there are: compare as many
+as the split has, or their ratio says so too.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import torch
 from ..core.errors import InputError
 from ..core.rows import blocks, evenly
 from ..core.streams import Stream
+from ..core.tables import aligned
 from ..data import Dataset
 from ..data.normalizer import check_signals
 from ..graphs.graph import Graph
@@ -36,7 +37,7 @@ from ..metrics import distances as metrics
 from ..metrics.mmd import median_distance, mmd2
 from ..metrics.statistics import STATISTICS
 
-METRICS = {  # of generated and real signals; with what equal distributions score
+METRICS = {  # of generated and real signals; with what equal distributions have
     "energy": (metrics.energy, 0.0),
     "sliced_wasserstein": (metrics.sliced_wasserstein, 0.0),
     "kolmogorov_smirnov": (metrics.kolmogorov_smirnov, 0.0),
@@ -65,7 +66,7 @@ class Distance:
     value: float
     floor: float
     spread: float  # of the floor: one standard deviation
-    ideal: float = 0.0  # what signals of the same distribution score
+    ideal: float = 0.0  # what signals of the same distribution have
 
     @property
     def ratio(self) -> float | None:
@@ -80,30 +81,33 @@ class Distance:
 def distances(
     signals: np.ndarray, data: Dataset, split: str = "test", device: torch.device | str = "cpu"
 ) -> dict[str, Distance]:
-    """Compare signals in the data's units with a split, z-scored with training statistics: by name, floor beside."""
+    """Compare signals with a split, both z-scored with training statistics.
+
+    signals     (samples, nodes), in the data's units
+    data        graph, training signals and the split, none of them with gaps
+    returns     by name (``TITLES``) the distance, its floor and the floor's spread
+    """
     x = data.normalizer.apply(check_signals(signals, data.graph, "generated signals"))
     y, train = (_whole(data, name) for name in (split, "train"))
-    given = train[evenly(len(train), len(y))]
-    parts = [(given[a], y[b]) for a, b in zip(_dealt(len(given), 0), _dealt(len(y), 1), strict=True)]
-    frozen = partial(frozen_ammd, graph=data.graph, bandwidths=bandwidths(data.graph, given, y))
-    found = {}
+    near = train[evenly(len(train), len(y))]  # the floor's
+    parts = [(near[a], y[b]) for a, b in zip(_dealt(len(near), 0), _dealt(len(y), 1), strict=True)]
+    frozen = partial(frozen_ammd, graph=data.graph, bandwidths=bandwidths(data.graph, near, y))
+    compared = {}
     for name, (metric, ideal) in ({"frozen_ammd": (frozen, 0.0)} | METRICS).items():
         spread = np.std([metric(*part, device=device) for part in parts], ddof=1) / PARTS**0.5
-        found[name] = Distance(metric(x, y, device=device), metric(given, y, device=device), float(spread), ideal)
-    copying = Distance(
-        metrics.memorisation(x, y, train, device), 0.0, 0.0, IDEALS["memorisation"]
-    )  # training signals copy themselves
-    return found | {"memorisation": copying}
+        compared[name] = Distance(metric(x, y, device=device), metric(near, y, device=device), float(spread), ideal)
+    # Training signals copy themselves.
+    copying = Distance(metrics.memorisation(x, y, train, device), 0.0, 0.0, IDEALS["memorisation"])
+    return compared | {"memorisation": copying}
 
 
-def table(found: dict[str, Distance]) -> str:
+def table(compared: dict[str, Distance]) -> str:
     """One line a metric: value, floor, their ratio where it means something, and the ideal."""
-    lines = ["".join([" " * 22, *(f"{column:>10}" for column in ("value", "floor", "ratio", "ideal"))])]
-    for name, distance in found.items():
+    lines = [["", "value", "floor", "ratio", "ideal"]]
+    for name, distance in compared.items():
         ratio = "-" if distance.ratio is None else f"{distance.ratio:.2f}"
-        numbers = f"{distance.value:>10.4f}{distance.floor:>10.4f}{ratio:>10}{distance.ideal:>10g}"
-        lines.append(f"{TITLES[name]:22}{numbers}")
-    return "\n".join(lines)
+        lines.append([TITLES[name], f"{distance.value:.4f}", f"{distance.floor:.4f}", ratio, f"{distance.ideal:g}"])
+    return aligned(lines, 10)
 
 
 def bandwidths(graph: Graph, *real: np.ndarray) -> dict[str, float]:
@@ -115,7 +119,7 @@ def bandwidths(graph: Graph, *real: np.ndarray) -> dict[str, float]:
 def frozen_ammd(
     x: np.ndarray, y: np.ndarray, graph: Graph, bandwidths: dict[str, float], device: torch.device | str = "cpu"
 ) -> float:
-    """aMMD of z-scored signals with given bandwidths: what is judged has no say in how."""
+    """aMMD of z-scored signals with these bandwidths: what is judged has no say in how."""
     pairs = {name: [_values(name, z, graph, device) for z in (x, y)] for name in STATISTICS}
     return sum(mmd2(x, y, bandwidths[name]) for name, (x, y) in pairs.items()) / len(STATISTICS)
 

@@ -46,31 +46,36 @@ Fill = Callable[[np.ndarray], np.ndarray]  # (signals, nodes) z-scored with NaN 
 
 
 def mean(data: Dataset) -> Fill:
+    """Zero, which is the mean of z-scores."""
     return lambda z: np.where(np.isnan(z), 0.0, z)
 
 
 def last(data: Dataset) -> Fill:
+    """The last reading of the node."""
+
     def fill(z: np.ndarray) -> np.ndarray:
         seen = ~np.isnan(z)
         row = np.maximum.accumulate(np.where(seen, np.arange(len(z))[:, None], -1), axis=0)
-        found = np.take_along_axis(z, np.maximum(row, 0), axis=0)
-        return np.where(row < 0, 0.0, found)
+        return np.where(row < 0, 0.0, np.take_along_axis(z, np.maximum(row, 0), axis=0))
 
     return fill
 
 
 def linear(data: Dataset) -> Fill:
+    """Between the readings before and after; a straight line."""
+
     def fill(z: np.ndarray) -> np.ndarray:
-        found, place = z.copy(), np.arange(len(z))
-        for column in found.T:
+        filled, place = z.copy(), np.arange(len(z))
+        for column in filled.T:
             gap = np.isnan(column)
             column[gap] = np.interp(place[gap], place[~gap], column[~gap]) if not gap.all() else 0.0
-        return found
+        return filled
 
     return fill
 
 
 def tikhonov(data: Dataset) -> Fill:
+    """The smoothest signal near the readings."""
     L = torch.from_numpy(data.graph.combinatorial.toarray() / data.graph.degree.mean())
 
     def smooth(z: np.ndarray, alpha: float, beta: float) -> np.ndarray:
@@ -85,25 +90,27 @@ def tikhonov(data: Dataset) -> Fill:
 
 
 def neighbours(data: Dataset) -> Fill:
+    """The mean of the nearest nodes that have a reading."""
     hops = sp.csgraph.dijkstra(data.graph.weights, directed=False, unweighted=True)
     weights = data.graph.weights.toarray()
     order = np.lexsort((-weights, hops), axis=1)[:, 1:]  # the nearest first, without the node itself
 
     def fill(z: np.ndarray, most: int) -> np.ndarray:
-        found = z.copy()
+        filled = z.copy()
         for node in range(z.shape[1]):
             gap = np.isnan(z[:, node])
             near = z[gap][:, order[node]]
             rank = np.cumsum(~np.isnan(near), axis=1)
             near = np.where(rank <= most, near, np.nan)
             count = (~np.isnan(near)).sum(axis=1)
-            found[gap, node] = np.nansum(near, axis=1) / np.maximum(count, 1)
-        return found
+            filled[gap, node] = np.nansum(near, axis=1) / np.maximum(count, 1)
+        return filled
 
     return _best(data, [partial(fill, most=most) for most in NEIGHBOURS])
 
 
 def iterative(data: Dataset) -> Fill:
+    """Regressions of each node on others, in turns."""
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 
@@ -124,8 +131,8 @@ def _best(data: Dataset, fills: Sequence[Fill]) -> Fill:
     z, observed = data.normalizer.apply(data.val[rows]).astype(np.float64), data.observed("val")
     gone = Stream(0, "baselines").uniform(0, z.size).view(z.shape).numpy() < 0.25
     real = gone & ~np.isnan(z) & (True if observed is None else observed[rows])
-    given = np.where(gone, np.nan, z)
-    return min(fills, key=lambda fill: np.abs(fill(given) - z)[real].mean())
+    holed = np.where(gone, np.nan, z)
+    return min(fills, key=lambda fill: np.abs(fill(holed) - z)[real].mean())
 
 
 POINTS: dict[str, Callable[[Dataset], Fill]] = {
@@ -136,11 +143,15 @@ POINTS: dict[str, Callable[[Dataset], Fill]] = {
     "fill-neighbours": neighbours,
     "fill-iterative": iterative,
 }
-FILLERS = (*POINTS, "fill-gaussian")
+BASELINES = (*POINTS, "fill-gaussian")
 
 
-def filler(name: str, data: Dataset) -> Callable[[np.ndarray, int, int], Fillings]:
-    """A fitted baseline, in the data's units: from signals, a number of draws and a seed."""
+def fitted(name: str, data: Dataset) -> Callable[[np.ndarray, int, int], Fillings]:
+    """A baseline of ``BASELINES``, fitted to the training signals.
+
+    Returns a function of signals (signals, nodes) in the data's units with NaN in the gaps, a number of draws and a
+    seed; it yields row numbers and their completions, one draw where there is nothing to draw.
+    """
     apply, undo = data.normalizer.apply, data.normalizer.undo
     if name in POINTS:
         fill = POINTS[name](data)
@@ -152,8 +163,8 @@ def filler(name: str, data: Dataset) -> Callable[[np.ndarray, int, int], Filling
         for start in range(0, len(x), ROWS):
             rows = np.arange(start, min(start + ROWS, len(x)))
             noise = Stream(seed, "fill gaussian").normal(rows, n * x.shape[1]).view(len(rows), n, -1)
-            given, first = gaussian.condition(Observations(z[rows])), torch.zeros(len(rows), n).double()
-            yield rows, undo(given.draw(n, partial(_always, noise), first).transpose(0, 1).numpy())
+            conditioned, first = gaussian.condition(Observations(z[rows])), torch.zeros(len(rows), n).double()
+            yield rows, undo(conditioned.draw(n, partial(_always, noise), first).transpose(0, 1).numpy())
 
     return drawn
 

@@ -1,0 +1,27 @@
+"""The tables of the benchmark: of aMMD for most suites, and one of its own for cost, distances and filled gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..cells import Cell
+from . import cost, distances, filling
+from .ammd import Key, collected, paper, render, row_name
+
+__all__ = ["Key", "collected", "paper", "render", "row_name", "table"]
+
+OWN = {"cost": cost.table, "distances": distances.table, "impute": filling.table}
+
+
+def table(suite: str, cells: Sequence[Cell], seeds: Sequence[int], results: Path, kind: str) -> str:
+    """The table of a suite as text.
+
+    cells       of the suite, those that are to have a line
+    seeds       that mean and sd are taken over
+    results     folder of the cells' files
+    kind        md, tex or csv
+    """
+    if suite in OWN:
+        return OWN[suite](list(dict.fromkeys(cell.setting for cell in cells)), seeds, results, kind)
+    return render(collected(suite, cells, results), kind)

@@ -1,0 +1,188 @@
+"""Tables of aMMD: mean and sample standard deviation over seeds, the paper's value beside ours, floor and controls.
+
+The best method of a column is bold. A method whose difference from the best, paired by seed, is within the 95 %
+interval of Student's t is marked with ``~``: with these seeds the two cannot be told apart.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import t as student
+
+from ...core.errors import InputError
+from ...core.tables import comma_separated, escaped, joined, latex, markdown, refuse_unknown, titled
+from ..cells import Cell, Generated
+from ..measured import Entry, ammd_frame, by_place, ratios, values
+
+Key = tuple[str, str, int | None]  # setting, row, nfe
+COLUMNS = ("setting", "method", "nfe", "mean", "sd", "seeds", "paper")  # of a CSV file
+LEGEND = "aMMD, mean +- sd over seeds (paper's value, ratio). Bold: best; ~: not separable from it."
+
+
+def collected(suite: str, cells: Sequence[Cell], results: Path) -> dict[Key, Entry]:
+    """What has been measured, by setting, row and budget."""
+    groups = by_place(ammd_frame(cells, results, partial(row_name, suite)), "setting", "row", "nfe")
+    table = {
+        key: Entry(
+            values(lines),
+            sum(lines.failed),
+            paper(suite, *key),
+            _note(lines.content) if suite == "gad-native" and key[2] is not None else "",
+            lines.split[0] == "test",
+        )
+        for key, lines in groups.items()
+    }
+    if not any(entry.values for entry in table.values()):
+        raise InputError(
+            f"no cells of {suite} in {results}", "measured ones", f"grcd bench run {suite} --results {results}"
+        )
+    return table | (_gains(cells, results) if suite == "snr" else {})
+
+
+def _note(contents: Sequence[dict]) -> str:
+    """Readings out of range, their mean over seeds, and seconds, the least: with nothing beside it, or least of it."""
+    outside, seconds = (
+        [content[key] for content in contents if key in content] for key in ("outside", "seconds_per_1000")
+    )
+    parts = [f"{np.mean(outside):.1%} out of range"] if outside else []
+    return ", ".join(parts + ([f"{min(seconds):.2f} s per 1,000"] if seconds else []))
+
+
+def _gains(cells: Sequence[Cell], results: Path) -> dict[Key, Entry]:
+    """What fitting the terminal reference gains: a row for each regime, paired by seed."""
+    table: dict[Key, Entry] = {}
+    seeds = sorted({cell.seed for cell in cells if cell.needs_network})
+    for setting in dict.fromkeys(cell.setting for cell in cells):
+        for near_zero, gains in ratios(setting, seeds, results).items():
+            row = f"scalar over fitted, {'near zero SNR' if near_zero else 'kappa 2'}"
+            table |= {(setting, row, 16): Entry(gains, ranked=False)} if gains else {}
+    return table
+
+
+def row_name(suite: str, cell: Cell) -> str:
+    """What a table calls a cell's row: the method, or what the suite varies."""
+    if not isinstance(cell, Generated) or suite not in ("solvers", "grid"):
+        return cell.row
+    if suite == "grid":
+        return f"rho{cell.rho:g}" + (", validation" if cell.split == "val" else "")
+    name = "exponential-ours" if cell.solver == "exponential" else (cell.solver or "").removesuffix("-paper")
+    return name if name == "heun" else f"{name}-{'uniform' if cell.grid == 'log-snr' else f'rho{cell.rho:g}'}"
+
+
+@cache
+def _paper() -> dict[tuple, tuple[float, float | None]]:
+    text = (resources.files("grcd.bench") / "paper.csv").read_text()
+    return {
+        (row["suite"], row["setting"], row["method"], int(row["nfe"]) if row["nfe"] else None): (
+            float(row["mean"]),
+            float(row["sd"]) if row["sd"] else None,
+        )
+        for row in csv.DictReader(io.StringIO(text))
+    }
+
+
+def paper(suite: str, setting: str, row: str, nfe: int | None) -> tuple[float, float | None] | None:
+    """What the paper prints for this row; controls and the ladder's shared rows appear in several of its tables."""
+    printed = _paper()
+    for table in (suite, "controls", "main"):
+        if (table, setting, row, nfe) in printed:
+            return printed[table, setting, row, nfe]
+    return None
+
+
+def tied(one: Entry, best: Entry) -> bool:
+    """Whether two rows cannot be told apart: paired by seed, 95 %."""
+    seeds = sorted(set(one.values) & set(best.values))
+    gaps = np.array([one.values[seed] - best.values[seed] for seed in seeds])
+    if len(gaps) < 2:
+        return False
+    return bool(abs(gaps.mean()) <= student.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / math.sqrt(len(gaps)))
+
+
+# -- formats -----------------------------------------------------------------------------------------------------------
+
+Show = Callable[[Entry, bool, bool], str]  # an entry as text; whether it is the best of its column, or tied with it
+
+
+def render(table: dict[Key, Entry], kind: str) -> str:
+    """The table as text: md, tex or csv."""
+    refuse_unknown(kind)
+    return {"md": _markdown, "tex": _latex, "csv": _csv}[kind](table)
+
+
+def _csv(table: dict[Key, Entry]) -> str:
+    lines: list[Sequence[object]] = [COLUMNS]
+    for (setting, row, nfe), entry in table.items():
+        if entry.values:
+            numbers = ["" if math.isnan(x) else f"{x:.6f}" for x in (entry.mean, entry.sd)]
+            printed = "" if entry.paper is None else entry.paper[0]
+            lines.append([setting, row, "" if nfe is None else nfe, *numbers, len(entry.values), printed])
+    return comma_separated(lines)
+
+
+def _sheet(table: dict[Key, Entry], setting: str, show: Show) -> tuple[list[str], list[list[str]], list[list[str]]]:
+    """The head, the rows with budgets, and those without."""
+    entries = {(row, nfe): entry for (where, row, nfe), entry in table.items() if where == setting}
+    budgets = sorted({nfe for _, nfe in entries if nfe is not None})
+    columns = {nfe: _column({row: entry for (row, at), entry in entries.items() if at == nfe}, show) for nfe in budgets}
+    rows = dict.fromkeys(row for row, nfe in entries if nfe is not None)
+    body = [[row, *(columns[nfe].get(row, show(Entry(), False, False)) for nfe in budgets)] for row in rows]
+    alone = [[row, show(entry, False, False)] for (row, nfe), entry in entries.items() if nfe is None]
+    return ["method", *(f"NFE {nfe}" for nfe in budgets)], body, alone
+
+
+def _column(entries: dict[str, Entry], show: Show) -> dict[str, str]:
+    """The texts of one budget by row, the best and what is tied with it marked."""
+    ranked = {row: entry for row, entry in entries.items() if entry.values and entry.ranked}
+    best = min(ranked, key=lambda row: ranked[row].mean, default="")
+    return {
+        row: show(entry, row == best, row in ranked and row != best and tied(entry, ranked[best]))
+        for row, entry in entries.items()
+    }
+
+
+def _markdown(table: dict[Key, Entry]) -> str:
+    parts = []
+    for setting in dict.fromkeys(key[0] for key in table):
+        head, body, alone = _sheet(table, setting, _markdown_cell)
+        parts.append(titled(setting, [head, *body]) if body else f"### {setting}")
+        parts.append(markdown([["without a network", "aMMD"], *alone]))
+    return joined(parts, LEGEND)
+
+
+def _markdown_cell(entry: Entry, best: bool, tie: bool) -> str:
+    if not entry.values:
+        return "failed" if entry.failed else "-"
+    mark = "**" if best else ""
+    spread = "" if math.isnan(entry.sd) else f" +- {entry.sd:.4f}"
+    beside = "" if entry.paper is None else f" ({entry.paper[0]:.4f}, {entry.mean / entry.paper[0]:.2f}x)"
+    failed = f", {entry.failed} failed" if entry.failed else ""
+    note = f"; {entry.note}" if entry.note else ""
+    return f"{mark}{entry.mean:.4f}{mark}{'~' if tie else ''}{spread}{beside}{failed}{note}"
+
+
+def _latex(table: dict[Key, Entry]) -> str:
+    parts = []
+    for setting in dict.fromkeys(key[0] for key in table):
+        head, *bodies = _sheet(table, setting, _latex_cell)
+        named = [[[escaped(row), *cells] for row, *cells in body] for body in bodies]
+        parts.append(latex(setting, head, *named, columns=2))
+    return joined(parts)
+
+
+def _latex_cell(entry: Entry, best: bool, tie: bool) -> str:
+    if not entry.values:
+        return "failed" if entry.failed else "--"
+    number = rf"\mathbf{{{entry.mean:.4f}}}" if best else f"{entry.mean:.4f}"
+    spread = "" if math.isnan(entry.sd) else rf" \pm {entry.sd:.4f}"
+    beside = "" if entry.paper is None else rf"\;({entry.paper[0]:.4f})"
+    alike = r"^{\sim}" if tie else ""
+    return f"${number}{alike}{spread}{beside}$"

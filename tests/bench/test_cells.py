@@ -1,0 +1,70 @@
+"""Cells and their files: one of its own for each, and nothing else is taken for one."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grcd.bench import cells as files
+from grcd.bench import suites
+from grcd.bench.cells import Filled, Floor, Generated
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "null", "3", '"error"', "{}", '{"cell": 1, "scores": {"ammd": 1}}', "\0"]
+)
+def test_a_file_with_anything_else_in_it_is_no_cell(tmp_path, content):
+    cell = Floor("tiny")
+    files.write(cell, tmp_path, scores={"ammd": 0.5})
+    assert files.done(cell, tmp_path)
+    cell.path(tmp_path).write_text(content)
+    assert files.read(cell, tmp_path) is None
+    assert not files.done(cell, tmp_path)
+
+
+def test_every_cell_has_a_file_of_its_own():
+    owner = {}
+    for suite in suites.SUITES:
+        cells = suites.cells(suite)
+        assert len(set(cells)) == len(cells)
+        for cell in cells:
+            assert owner.setdefault(cell.path(Path()), cell) == cell  # suites may share cells, and then their files
+    choices = {"nfe": 8, "solver": "heun", "rho": 2.5, "grid": "log-snr", "kappa": 0.5, "symmetrize": "max", "seed": 1}
+    plain = Generated("metr-la", "grcd", 0, 4)
+    varied = [{key: value} for key, value in choices.items()]
+    varied += [{"split": "val"}, {"support": "0,70"}, {"measure": "distances"}, {"measure": "time"}]
+    paths = {replace(plain, **change).path(Path()) for change in varied}
+    assert len(paths | {plain.path(Path())}) == len(varied) + 1
+
+
+def test_the_file_says_the_cell_as_it_always_has(tmp_path):
+    """The layout of published files: every key, and the reference alone as a solver of that name."""
+    files.write(Filled("molene", "grcd", 1, mask="blocks", measure="time"), tmp_path, time={"filling": 1.0})
+    content = json.loads((tmp_path / "cells/molene/grcd_s1_reference_blocks_timed.json").read_text())
+    assert content["cell"] == {
+        **{"setting": "molene", "method": "grcd", "seed": 1, "nfe": None, "solver": "reference", "rho": None},
+        **{"grid": "power", "kappa": None, "symmetrize": None, "support": None, "split": "test", "mask": "blocks"},
+        **{"distances": False, "timed": True},
+    }
+    chosen = Generated("molene", "grcd", 2, 8, rho=2.0, kappa=4.0, split="val", measure="distances")
+    files.write(chosen, tmp_path, distances={}, p=0.5)
+    content = json.loads((tmp_path / "cells/molene/grcd_s2_nfe8_rho2_kappa4_val_distances.json").read_text())
+    assert content["cell"] == {
+        **{"setting": "molene", "method": "grcd", "seed": 2, "nfe": 8, "solver": None, "rho": 2.0, "grid": "power"},
+        **{"kappa": 4.0, "symmetrize": None, "support": None, "split": "val", "mask": None},
+        **{"distances": True, "timed": False},
+    }
+
+
+def test_what_a_file_leaves_out_stands_for_what_every_cell_had_before_it(tmp_path):
+    cell = Generated("tiny", "edm", 0, 4)
+    files.write(cell, tmp_path, scores={"ammd": 0.5})
+    content = json.loads(cell.path(tmp_path).read_text())
+    for key in ("support", "mask", "distances"):
+        del content["cell"][key]
+    cell.path(tmp_path).write_text(json.dumps(content))
+    assert files.done(cell, tmp_path)
+    content["cell"]["solver"] = "heun"
+    cell.path(tmp_path).write_text(json.dumps(content))
+    assert not files.done(cell, tmp_path)
