@@ -1,0 +1,1 @@
+"""What everybody may use and that knows nothing of signals: errors, files, devices, random numbers, rows."""

@@ -1,0 +1,1 @@
+"""The graph, its spectrum, weights from edges, positions or distances; the space that signals live in."""

@@ -1,0 +1,1 @@
+"""Functions of arrays: MMD, energy and other distances, statistics of signals, ensembles, permutations."""

@@ -1,0 +1,1 @@
+"""Run folders: training kept in one, what lies there, its seals and its lock."""

@@ -1,0 +1,1 @@
+"""What a trained diffusion does with z-scored rows: sample, fill, vary, likelihood."""

@@ -1,0 +1,1 @@
+"""From signals to a diffusion: configuration, the table of methods, the loop, when to stop."""
