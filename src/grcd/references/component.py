@@ -53,8 +53,6 @@ class Component:
         """The same on another device."""
         return type(self)(self.v.to(device), self.B.to(device))
 
-    # -- functions of the covariance -------------------------------------------------------------------------------
-
     def modes(self, x: Tensor) -> Tensor:
         """Coefficients (..., modes) of signals in the eigenbasis."""
         return x @ self.B
@@ -96,8 +94,6 @@ class Component:
         """``(Sigma + q^2 I)^-1``."""
         return self.filtered(self.identity(), 1 / self.variance(q))
 
-    # -- density, score, draws -------------------------------------------------------------------------------------
-
     def score(self, x: Tensor, q: Level) -> Tensor:
         """``-(Sigma + q^2 I)^-1 x~``."""
         return self.filtered(x, -1 / self.variance(q))
@@ -123,8 +119,6 @@ class Component:
     def draw(self, noise: Tensor, q: Level = 0.0, u: Tensor | None = None) -> Tensor:  # (batch, d) twice
         """Standard normal ``noise`` as draws of the marginal at level ``q``; ``u`` has nothing to choose here."""
         return self.filtered(noise, torch.sqrt(self.variance(q)))
-
-    # -- the flow --------------------------------------------------------------------------------------------------
 
     def phi(self, q1: Level, q0: Level) -> Tensor:  # (..., modes)
         """The exact propagator per eigenmode, from level ``q0`` to ``q1`` (eq. phi)."""

@@ -37,15 +37,10 @@ def guided(residual: EpsHat, reference: Reference, observations: Observations) -
             moved, probable = observations.update(part, part.cleaned_variance(q), shifted)
             updated.append(moved.reshape(x.shape))
             evidence.append(probable.reshape(-1))
-        return (x - _mixed(joint + torch.stack(evidence, -1), updated)) / q
+        share = (joint + torch.stack(evidence, -1)).softmax(-1)
+        return (x - sum(share[:, k, None] * mean for k, mean in enumerate(updated))) / q
 
     return eps
-
-
-def _mixed(joint: Tensor, means: list[Tensor]) -> Tensor | int:  # (batch, K), K of (batch, d)
-    """Their mean, weighted by these logarithms."""
-    share = joint.softmax(-1)
-    return sum(share[:, k, None] * mean for k, mean in enumerate(means))
 
 
 def cleaned(

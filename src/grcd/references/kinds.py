@@ -41,7 +41,6 @@ class TrainingSignals:
         return self.spectral.whole(self.train, Stream(self.seed, "reference gaps", self.train.device))
 
     def complete_val(self) -> Tensor:  # (samples, d)
-        """The same for validation signals."""
         return self.spectral.whole(self.val, Stream(self.seed, "reference validation gaps", self.val.device))
 
 

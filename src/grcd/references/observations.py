@@ -73,7 +73,11 @@ class Observations:
         try:
             u, size = solve(S, self.seen, off)
         except Singular:
-            raise _singular() from None
+            raise InputError(
+                "exact observations of which some follow from the others",
+                "rows of H that are independent, or some noise",
+                "leave out rows that say the same, or give their noise",
+            ) from None
         count = self.seen.sum(1).double() * math.log(2 * math.pi)
         return mean + u @ across, -((u * off).sum(-1) + (size + count)[:, None]) / 2
 
@@ -136,11 +140,3 @@ class Posterior:
 def choose(weights: Tensor, u: Tensor) -> Tensor:  # (..., K), uniform (...) -> (...)
     """The number of the component that each uniform number stands for."""
     return (weights.cumsum(-1) <= u[..., None]).sum(-1).clamp(max=weights.shape[-1] - 1)
-
-
-def _singular() -> InputError:
-    return InputError(
-        "exact observations of which some follow from the others",
-        "rows of H that are independent, or some noise",
-        "leave out rows that say the same, or give their noise",
-    )

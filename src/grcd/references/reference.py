@@ -63,8 +63,6 @@ class Reference(abc.ABC):
     def scalar(self) -> Reference:
         """One Gaussian with the same mean and the same variance in all directions, the mean one (section 4.2)."""
 
-    # -- density and score -----------------------------------------------------------------------------------------
-
     @abc.abstractmethod
     def components(self, x: Tensor, q: Level) -> tuple[Tensor, list[Tensor]]:  # (..., K), K of (..., d)
         """``log w_k + log N_k(x~)``, and the scores of the components."""
@@ -83,8 +81,6 @@ class Reference(abc.ABC):
         """The noise prediction, ``-q`` times the score."""
         return -q * self.score(x, q)
 
-    # -- draws, and the probability flow ---------------------------------------------------------------------------
-
     @abc.abstractmethod
     def draw(self, noise: Tensor, q: Level = 0.0, u: Tensor | None = None) -> Tensor:  # (batch, d) twice
         """Draws of the marginal: ``u`` (batch,), uniform on [0, 1), chooses components, where there are several, and
@@ -98,13 +94,9 @@ class Reference(abc.ABC):
     def carry(self, x: Tensor, q1: float, q0: float, forcing: Sequence[Tensor], steps: int = 8) -> Tensor:
         """The same with ``sum_j forcing_j (q - q0)^j`` added to the flow; in ``steps`` if it has no closed form."""
 
-    # -- observations ----------------------------------------------------------------------------------------------
-
     def condition(self, observations: Observations) -> Posterior:
         """What observations leave of it: the exact posterior."""
         return Posterior.of(self.weights, self.means, self.parts, observations)
-
-    # -- where it is kept ------------------------------------------------------------------------------------------
 
     @abc.abstractmethod
     def to(self, device: torch.device | str) -> Self:
