@@ -24,11 +24,8 @@ Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
 # Those that say which data one works on, by name: annotation and default.
 DATA: dict[str, tuple[Any, Any]] = {
-    option.name: (
-        Annotated[option.typed, typer.Option(*option.help.flags, help=option.help.text, rich_help_panel="Data")],
-        option.default or (None if option.default == () else option.default),
-    )
-    for option in options.listed()
+    name: (Annotated[typed, typer.Option(*help.flags, help=help.text, rich_help_panel="Data")], default)
+    for name, typed, default, help in options.listed()
 }
 
 

@@ -6,7 +6,7 @@ Nothing heavy is imported with this module: the command line makes its parser of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
@@ -107,20 +107,11 @@ class Options:
             )
 
 
-class Option(NamedTuple):
-    """One of the options, as the command line has it."""
-
-    name: str
-    typed: Any
-    default: Any
-    help: Help
-
-
-def listed() -> list[Option]:
-    """All options, in order."""
-    hints = get_type_hints(Options, include_extras=True)
-    annotated = [(option, *get_args(hints[option.name])) for option in fields(Options)]
-    return [Option(option.name, help.typed or kind, option.default, help) for option, kind, help in annotated]
+def listed() -> Iterator[tuple[str, Any, Any, Help]]:
+    """All options in order: name, type and default as the command line has them, and its help."""
+    for option, hint in zip(fields(Options), get_type_hints(Options, include_extras=True).values(), strict=True):
+        kind, help = get_args(hint)
+        yield option.name, help.typed or kind, None if option.default == () else option.default, help
 
 
 def flag(name: str) -> str:

@@ -64,8 +64,6 @@ def reading(path: Path) -> Iterator[None]:
     """What is wrong while a raw file is read is wrong with that file."""
     try:
         yield
-    except UnusableFiles:
-        raise
     except InputError as error:
         raise UnusableFiles(error.got, error.expected, error.do, [path]) from None
 

@@ -37,7 +37,7 @@ def read_frame(
     import h5py
 
     path = Path(path)
-    with damage_is_refused(path, _damaged), h5py.File(path, "r") as file:
+    with damage_is_refused(path, "HDF5"), h5py.File(path, "r") as file:
         refuse_hdf5(file)
         return _frame(file[_key(path, _frames(file), key)], path)
 
@@ -46,12 +46,6 @@ def read_signals(path: Path, label: str | None, nodes: Collection[str]) -> Table
     """The only frame of the file."""
     values, names, stamps = read_frame(path)
     return Table(values, tuple(names), stamps)
-
-
-def _damaged(path: Path, error: object) -> InputError:
-    return InputError(
-        f"{path}, which cannot be read as HDF5 ({error})", "a whole HDF5 file", "get or make the file again"
-    )
 
 
 def _frames(file: h5py.File) -> dict[str, str]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import InputError
 from .refusals import damage_is_refused, refuse_datasets, refuse_hdf5
 
 DEEPEST = 20  # references may go in circles
@@ -19,18 +18,12 @@ def read_matlab(path: Path) -> dict:
     import h5py
     from scipy.io import loadmat
 
-    with damage_is_refused(path, _damaged):
+    with damage_is_refused(path, "a MATLAB file"):
         if h5py.is_hdf5(path):
             with h5py.File(path, "r") as file:
                 refuse_hdf5(file)
                 return {name: _node(file, file[name]) for name in file if not name.startswith("#")}
         return loadmat(path, simplify_cells=True)
-
-
-def _damaged(path: Path, error: object) -> InputError:
-    return InputError(
-        f"{path}, which cannot be read as a MATLAB file ({error})", "a whole .mat file", "get the file again"
-    )
 
 
 def _node(file: Any, node: Any, depth: int = 0) -> object:

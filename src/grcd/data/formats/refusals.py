@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -40,20 +40,21 @@ def existing(path: str | Path) -> Path:
     return path
 
 
-def unreadable(path: Path, error: object) -> InputError:
+def unreadable(path: Path, error: object, kind: str = "") -> InputError:
     """The error for a file that is damaged, or of another kind than its ending says."""
-    return InputError(f"{path}, which cannot be read ({error})", "a whole file of its kind", "make the file again")
+    got = f"{path}, which cannot be read {f'as {kind} ' if kind else ''}({error})"
+    return InputError(got, "a whole file of its kind", "get or make the file again")
 
 
 @contextmanager
-def damage_is_refused(path: Path, refusal: Callable[[Path, object], InputError] = unreadable) -> Iterator[None]:
+def damage_is_refused(path: Path, kind: str = "") -> Iterator[None]:
     """Parsers and the system raise what they like on a damaged file: here it becomes one error, with its reason."""
     try:
         yield
     except InputError:
         raise
     except Exception as error:
-        raise refusal(path, error) from None
+        raise unreadable(path, error, kind) from None
 
 
 def needed(package: str, extra: str) -> ModuleType:
