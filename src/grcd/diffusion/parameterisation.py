@@ -245,9 +245,8 @@ class Denoised(Parameterisation):
 
     def baseline(self, reference: Reference, x0: Tensor, eps: Tensor, t: Tensor) -> Tensor:
         """The reference's posterior mean of ``x_0``, in whose basis the process is diagonal."""
-        assert isinstance(reference, Gaussian)
-        p = self.process
-        x, v = p.modes(self.corrupted(x0, eps, t)), reference.v
+        p, (part,) = self.process, reference.parts
+        x, v = p.modes(self.corrupted(x0, eps, t)), part.v
         x0_hat = p.nodes(x * v * p.a(t) / (v * p.a(t) ** 2 + p.variance(t)))
         return (x0_hat - x0).square() / (1 + 2 * p.sigma**2 * p.c(t))
 
