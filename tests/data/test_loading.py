@@ -15,7 +15,6 @@ from grcd.data import splits
 from grcd.data.formats.exported import write_dataset
 from grcd.data.formats.writing import write_signals
 from grcd.data.observed import read_observed
-from grcd.runs import contents as saving
 
 pytestmark = pytest.mark.filterwarnings("ignore::grcd.core.errors.InputWarning")
 
@@ -209,7 +208,7 @@ def test_nothing_in_the_test_data_changes_a_trained_model(files, tiny, quick, fi
         models.append(grcd.GRCD(data.graph, device="cpu", **quick).fit(data.train, data.val))
         tests.append(data.test)
     assert not np.isclose(*tests).any()
-    one, other = (saving.tensors(model) for model in models)  # the network, the reference, the graph
+    one, other = (model.trained.tensors() for model in models)  # the network, the reference, the graph
     assert all((one[key] == other[key]).all() for key in one)
     assert one.keys() == other.keys() > {"reference.v"}
     assert {**models[0].result, "seconds": 0} == {**models[1].result, "seconds": 0}
@@ -229,7 +228,7 @@ def test_validation_data_decide_which_update_is_kept_and_how_it_samples_and_noth
         models.append(model.fit(tiny.train, other(tiny.val), run=run))
         logs.append([json.loads(line)["train"] for line in (run / "metrics.jsonl").read_text().splitlines()])
     assert logs[0] == logs[1]  # the training losses, to the last digit
-    one, other = ({k: t for k, t in saving.tensors(model).items() if not k.startswith("network")} for model in models)
+    one, other = ({k: t for k, t in model.trained.tensors().items() if not k.startswith("network")} for model in models)
     assert one.keys() == other.keys() > {"reference.v"}
     assert all((one[key] == other[key]).all() for key in one)
     assert np.array_equal(models[0].normalizer.mean, models[1].normalizer.mean)
@@ -246,7 +245,7 @@ def test_with_the_default_other_validation_data_of_the_same_kind_leave_training_
         models.append(grcd.GRCD(tiny.graph, device="cpu", **quick).fit(sides[0], val, run=run))
         logs.append([json.loads(line)["train"] for line in (run / "metrics.jsonl").read_text().splitlines()])
     assert len(models[0].reference.parts) == len(models[1].reference.parts) == 2
-    one, other = ({k: t for k, t in saving.tensors(model).items() if k.startswith("reference")} for model in models)
+    one, other = ({k: t for k, t in model.trained.tensors().items() if k.startswith("reference")} for model in models)
     assert all((one[key] == other[key]).all() for key in one)
     assert logs[0] == logs[1]
     assert models[0].result["val"] != models[1].result["val"]
