@@ -20,17 +20,7 @@ SETTINGS = {"width": 8, "batch": 16, "max_updates": 60, "validate_every": 20, "l
 
 
 # What takes longest comes first: of two workers, neither waits for the other at the end.
-LONG = [
-    "test_docs",
-    "test_runner",
-    "test_measuring",
-    "test_bench_command",
-    "test_cli",
-    "test_likelihood",
-    "test_run",
-    "test_imputation",
-    "test_report",
-]
+LONG = ["test_docs", "test_runner", "test_measuring", "test_cli", "test_likelihood", "test_folder", "test_report"]
 
 
 def pytest_collection_modifyitems(items):
@@ -105,7 +95,7 @@ def fitted(tiny, quick):
     return grcd.GRCD(tiny.graph, "grcd-exponential", seed=3, device="cpu", **quick).fit(tiny.train, tiny.val)
 
 
-# -- the benchmark, see benches.py ---------------------------------------------------------------------------------------
+# -- the benchmark, see benches.py -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
