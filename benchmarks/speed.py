@@ -30,8 +30,10 @@ from grcd.evaluation.ammd import ammd
 from grcd.graphs.graph import Graph
 from grcd.model import GRCD
 from grcd.networks.gnn import DenoiserGNN
-from grcd.references import gaussian as reference
+from grcd.references.gaussian import gmrf
+from grcd.runs.contents import Trained
 from grcd.tasks.sample import PRECISIONS
+from grcd.training import fit
 from grcd.training.loop import State, Update, draws
 
 NODES, NEIGHBOURS, BATCH, SAMPLES, NFE = 207, 8, 256, 1000, 4
@@ -70,10 +72,12 @@ def sensor_graph() -> Graph:
 def ready_model(network_class: type, device: str) -> GRCD:
     """A model that samples, with random weights."""
     model = GRCD(sensor_graph(), device=device)
-    model.normalizer = Normalizer(np.zeros(NODES), np.ones(NODES))
-    model.reference = reference.gmrf(model.graph.spectrum).to(model.device)
+    reference = gmrf(model.graph.spectrum).to(model.device)
     torch.manual_seed(0)
-    model.network = network_class(model.graph.spectrum, model.config.network).to(model.device)
+    network = network_class(model.graph.spectrum, model.config.network).to(model.device)
+    process = fit.process_of(model.space, model.config, model.device)
+    diffusion = fit.bound(model.space, model.config, process, reference, network, {})
+    model._trained = Trained(diffusion, Normalizer(np.zeros(NODES), np.ones(NODES)), {}, {})
     return model
 
 
@@ -94,9 +98,7 @@ def measure(network_class: type, device: str, repeats: int) -> dict[str, float]:
     """Milliseconds of an update (draws included) and of a sampling run (from the seed to signals on the host)."""
     model = ready_model(network_class, device)
     signals = Stream(0, "signals", model.device).normal(0, 20_000 * NODES).view(-1, NODES)
-    update = Update(
-        State(model.network, model.config, 0.0), model.parameterised(model.reference), signals, model.config
-    )
+    update = Update(State(model.network, model.config, 0.0), model.diffusion.parameterisation, signals, model.config)
     drawn = draws(model.config, *signals.shape, 0, model.device)
     step = timed(lambda: [update(*next(drawn)) for _ in range(STEPS)], repeats, device) / STEPS
     model.network.requires_grad_(False)

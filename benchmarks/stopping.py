@@ -36,10 +36,13 @@ from grcd.core.files import write_json
 from grcd.core.streams import Stream
 from grcd.data.catalog.sbm import NODES, P_IN, P_OUT, SPLITS, sbm_signals
 from grcd.data.dataset import Dataset
+from grcd.diffusion.diffusion import Diffusion
 from grcd.graphs.graph import Graph
 from grcd.metrics.mmd import mmd2
 from grcd.metrics.statistics import STATISTICS
-from grcd.tasks.sample import Memory, drawn
+from grcd.references import REFERENCES, TrainingSignals
+from grcd.tasks.sample import Memory, sample
+from grcd.training import fit
 from grcd.training.loop import train
 
 GRAPH = 29  # of default_rng
@@ -165,21 +168,23 @@ def ammd(x: Tensor, held_out: Tensor) -> float:
     return sum(mmd2(*pair) for pair in zip(x, held_out, widths, strict=True)) / len(x)
 
 
-def scored(model: grcd.GRCD, snapshots: list[list[Tensor]], data: Dataset, seed: int) -> tuple[list[str], np.ndarray]:
+def compared_rows(
+    diffusion: Diffusion, snapshots: list[list[Tensor]], data: Dataset, seed: int
+) -> tuple[list[str], np.ndarray]:
     """aMMD of every row at every snapshot, against as many test signals."""
     z = data.normalizer.apply(data.test)
-    held_out, names, table = statistics(z, data.graph, model.device), [], []
-    for name, budgets in ROWS[model.config.method].items():
+    held_out, names, table = statistics(z, data.graph, diffusion.device), [], []
+    for name, budgets in ROWS[diffusion.method].items():
         for nfe in budgets:
-            as_row, memory = model.as_method(name), Memory()
+            as_row, memory = fit.sampled_as(diffusion, name), Memory()
             choice = as_row.choice(nfe)
             choices, values = (choice.solver, nfe, tuple(as_row.levels(nfe, choice))), []
             for weights in snapshots:
-                _load(model.network, weights)
-                x = drawn(as_row, len(z), "terminal", seed, choices, memory=memory)
+                _load(diffusion.network, weights)
+                x = sample(as_row, len(z), "terminal", seed, choices, memory=memory)
                 finite = bool(x.isfinite().all())
                 values.append(
-                    ammd(statistics(x.cpu().numpy(), data.graph, model.device), held_out) if finite else np.nan
+                    ammd(statistics(x.cpu().numpy(), data.graph, diffusion.device), held_out) if finite else np.nan
                 )
             names.append(f"{name}/{nfe}")
             table.append(values)
@@ -211,17 +216,22 @@ def arm(setting: str, method: str, seed: int, args) -> dict:
         **kappa,
     )
     z = [data.normalizer.apply(part) for part in (data.train, data.val)]
-    x_train, x_val = (torch.from_numpy(part).to(model.device) for part in z)
-    model.reference = model._spectral(z[0])
-    score, draws = model.parameterised(model.reference), Draws(x_val, seed)
-    network = started(model.fresh_network().cpu(), args.start, seed).to(model.device)
-    seen, snapshots, updates, losses, errors = [], [], [], [], []
-    most = max(256, (1 << 28) // (len(data.graph) * model.config.width))
+    place = model.space, model.config, model.device
+    process = fit.process_of(*place)
+    signals = TrainingSignals.of(*z, model.space.spectrum, process.U, model.config.eps_ref, seed)
+    reference = REFERENCES["spectral"].fit(signals)
+    diffusion = fit.bound(model.space, model.config, process, reference, fit.fresh_network(*place), {})
+    score, draws = diffusion.parameterisation, Draws(signals.val, seed)
+    network = started(fit.fresh_network(*place).cpu(), args.start, seed).to(model.device)
+    seen, snapshots, updates, losses, by_validation = [], [], [], [], []
+    most = max(256, (1 << 28) // model.config.network.layer(len(data.graph)))
 
     def log(state, record: dict) -> None:
         number = state.update // args.every
         drawn_now = draws(number)
-        errors.append(torch.stack([validated(score, net, drawn_now, most) for net in (state.ema, state.network)]))
+        by_validation.append(
+            torch.stack([validated(score, net, drawn_now, most) for net in (state.ema, state.network)])
+        )
         seen.append(state.update)
         losses.append(record["train"])
         coarse = args.score * (1 if state.update <= args.updates * 0.4 else 2)
@@ -230,16 +240,15 @@ def arm(setting: str, method: str, seed: int, args) -> dict:
             updates.append(state.update)
 
     with devices.arithmetic("high"):
-        train(score, model.reference, network, x_train, x_val, model.config, log=log)
+        train(score, reference, network, signals.train, signals.val, model.config, log=log)
     trained = time.monotonic() - began
-    model.network = model.fresh_network()
-    names, table = scored(model, snapshots, data, seed)
+    names, table = compared_rows(diffusion, snapshots, data, seed)
     seconds = time.monotonic() - began
     last = " ".join(f"{name} {value:.4f}" for name, value in zip(names, table[:, -1], strict=True))
     print(f"{setting} {method} {seed}: {trained:.1f} s + {seconds - trained:.1f} s; {last}", flush=True)
     return {
         "validated": np.array(seen),
-        "errors": torch.stack(errors).cpu().numpy().astype(np.float64),
+        "errors": torch.stack(by_validation).cpu().numpy().astype(np.float64),
         "train": np.array(losses),
         "draws": np.array(draws.names),
         "updates": np.array(updates),

@@ -1,5 +1,6 @@
 """A six-node graph, signals on it that are neither Gaussian nor in natural units, and a model fitted to them."""
 
+import benches
 import commands
 import laws
 import numpy as np
@@ -8,6 +9,8 @@ import torch
 from hypothesis import settings
 
 import grcd
+from grcd.bench import runner, suites
+from grcd.training import fit as training
 
 settings.load_profile(laws.TEST)  # derandomize: the same examples every time, unless laws.FUZZ is asked for
 torch.set_num_threads(1)  # the tensors are tiny: on a busy machine threads spend their time waiting for each other
@@ -17,7 +20,7 @@ SETTINGS = {"width": 8, "batch": 16, "max_updates": 60, "validate_every": 20, "l
 
 
 # What takes longest comes first: of two workers, neither waits for the other at the end.
-LONG = ["test_docs", "test_bench", "test_cli", "test_likelihood", "test_run", "test_imputation", "test_report"]
+LONG = ["test_docs", "test_runner", "test_measuring", "test_cli", "test_likelihood", "test_folder", "test_report"]
 
 
 def pytest_collection_modifyitems(items):
@@ -90,3 +93,31 @@ def quick():
 def fitted(tiny, quick):
     """A spectral reference and its network after sixty updates. Read-only: a test that changes one makes its own."""
     return grcd.GRCD(tiny.graph, "grcd-exponential", seed=3, device="cpu", **quick).fit(tiny.train, tiny.val)
+
+
+# -- the benchmark, see benches.py -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def on_tiny(monkeypatch, tiny):
+    """The benchmark, with the tiny dataset for any."""
+    monkeypatch.setattr(runner, "load_dataset", lambda name, **options: tiny)
+    monkeypatch.setattr(suites, "SETTINGS", (*suites.SETTINGS, "tiny"))
+
+
+@pytest.fixture
+def bench(tmp_path, on_tiny):
+    return benches.Bench(tmp_path)
+
+
+@pytest.fixture
+def trainings(monkeypatch):
+    """The methods that were trained, in order. A run folder that has finished is not trained again."""
+    begun, fit = [], training.fit
+
+    def counted(space, config, *args, **hooks):
+        begun.append(config.method)
+        return fit(space, config, *args, **hooks)
+
+    monkeypatch.setattr(training, "fit", counted)
+    return begun
