@@ -7,6 +7,7 @@ import time
 import tracemalloc
 import warnings
 from copy import copy
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -209,7 +210,7 @@ def test_every_solver_fills_and_one_that_draws_noise_draws_each_signals_own(tiny
 def test_the_noise_of_a_stochastic_solver_makes_up_for_twice_the_drift(tiny, quick, holes):
     """Without a residual the variances are the exact posterior's, to a tenth for the steps; without noise far less."""
     model = grcd.GRCD(tiny.graph, "grcd-full", 3, "cpu", **quick).fit(tiny.train, tiny.val)
-    model.network, model.plan, x = Zeros(), {}, holes[[5]]
+    model, x = with_parts(model, network=Zeros(), plan={}), holes[[5]]
     exact, gaps = model.reference.condition(Observations(torch.from_numpy(model.normalizer.apply(x)))), np.isnan(x[0])
     drawn = model.impute(x, n=4000, nfe=100, solver="euler-maruyama")[:, 0]
     found = model.normalizer.apply(drawn)[:, gaps].var(0)
@@ -505,7 +506,8 @@ def test_without_levels_there_are_no_quantiles(files, run, ending):
 def test_the_command_passes_on_the_seed_and_the_unit(model, files, run):
     folder, frame = files
     other = copy(model)
-    other.facts = model.facts | {"data": model.facts["data"] | {"made": {"unit": "mph"}}}
+    facts = model.facts | {"data": model.facts["data"] | {"made": {"unit": "mph"}}}
+    other._trained = replace(model.trained, facts=facts)
     other.save(folder / "named")
     given = ["impute", folder / "named", "--observed", folder / "given.csv", "-n", 3, "--nfe", 4, "--seed", 9]
     assert run(*given, "--out", folder / "f.npz") == 0
