@@ -1,0 +1,140 @@
+"""A series: rows of readings in the order of time, and the windows that can be cut from it.
+
+The **interval** is the commonest step between two times. A step of any other length is a break, and so is the border of
+a file or of a split; a window never crosses one. Rows without times are as far apart as each other. Times of which many
+steps differ are no series, but can be made one: ``regular`` puts every reading on the nearest tick of a clock, and
+leaves gaps where there was none.
+
+Windows **one after the other** cover every row of a stretch: what is left over at its end gets a window of its own that
+ends with the stretch, of which only the last rows are new.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from ..core.errors import InputError
+
+REGULAR = 0.9  # share of all steps that are of one length, or else the times are irregular
+MOST_ROWS = 10**8  # of a regular series
+SHOWN = 4  # intervals in a message
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Readings of nodes and channels at ascending times; ``borders`` are rows at which a file or a split begins."""
+
+    values: np.ndarray  # (rows, nodes, channels), NaN where missing
+    times: np.ndarray | None = None  # (rows,) datetime64 or numbers, ascending
+    borders: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def interval(self) -> np.timedelta64 | float | None:
+        """The commonest step between times; None without times, or with one."""
+        if self.times is None or len(self.times) < 2:
+            return None
+        steps, counts = np.unique(np.diff(self.times), return_counts=True)
+        return steps[counts.argmax()]
+
+    @cached_property
+    def breaks(self) -> np.ndarray:  # (breaks,)
+        """Rows before which time does not go on as usual, borders included."""
+        rows = np.array(self.borders, dtype=int)
+        if self.interval is not None and self.times is not None:
+            rows = np.append(rows, np.flatnonzero(np.diff(self.times) != self.interval) + 1)
+        return np.unique(rows[(rows > 0) & (rows < len(self))])
+
+    @property
+    def stretches(self) -> list[slice]:
+        """Rows between breaks."""
+        ends = [0, *self.breaks.tolist(), len(self)]
+        return [slice(start, stop) for start, stop in pairwise(ends)]
+
+    def refuse_irregular(self, where: str) -> None:
+        """Refuse times that are no series."""
+        if self.times is None or len(self.times) < 3:
+            return
+        steps, counts = np.unique(np.diff(self.times), return_counts=True)
+        if counts.max() < REGULAR * counts.sum():
+            common = [f"{_readable(steps[k])} ({counts[k]:,} times)" for k in np.argsort(-counts)[:SHOWN]]
+            raise InputError(
+                f"irregular times in {where}: steps of {', '.join(common)}",
+                "rows that are equally far apart, but for breaks",
+                f"--every {_readable(steps[counts.argmax()])} puts readings on a clock and leaves gaps",
+            )
+
+    def starts(self, steps: int, stride: int = 1) -> np.ndarray:  # (windows,)
+        """The first rows of all windows of so many steps, every ``stride`` rows."""
+        rows = [np.arange(s.start, s.stop - steps + 1, stride) for s in self.stretches]
+        return np.concatenate(rows).astype(int)
+
+    def covering(self, steps: int) -> tuple[np.ndarray, np.ndarray]:  # two of (windows,)
+        """First rows of windows one after the other, and how many of the last rows of each are new.
+
+        A stretch that is shorter than a window has none.
+        """
+        starts, new = list[int](), list[int]()
+        for s in self.stretches:
+            whole, rest = divmod(s.stop - s.start, steps)
+            starts += [s.start + k * steps for k in range(whole)]
+            new += whole * [steps]
+            if whole and rest:
+                starts, new = [*starts, s.stop - steps], [*new, rest]
+        return np.array(starts, dtype=int), np.array(new, dtype=int)
+
+    def windows(self, starts: np.ndarray, steps: int) -> np.ndarray:  # (windows, steps, nodes, channels)
+        """The windows that begin at these rows."""
+        return self.values[starts[:, None] + np.arange(steps)]
+
+    def regular(self, every: np.timedelta64 | float) -> Series:
+        """On a clock that ticks ``every`` so often, from the first time on: each reading at the nearest tick, the mean
+        where there are several; gaps where there is none."""
+        if self.times is None:
+            raise InputError("rows without times", "times to put on a clock", "leave --every out")
+        ticks = np.rint((self.times - self.times[0]) / every).astype(int)
+        if not len(ticks) > 0 or ticks[-1] >= MOST_ROWS:
+            do = "choose a longer interval"
+            raise InputError(f"{ticks[-1] + 1:,} rows with one every {_readable(every)}", f"at most {MOST_ROWS:,}", do)
+        shape = (ticks[-1] + 1, *self.values.shape[1:])
+        total, count, seen = np.zeros(shape), np.zeros(shape), ~np.isnan(self.values)
+        np.add.at(total, ticks, np.where(seen, self.values, 0.0))
+        np.add.at(count, ticks, seen)
+        with np.errstate(invalid="ignore"):
+            values = np.where(count > 0, total / count, np.nan)
+        borders = tuple(int(ticks[row]) for row in self.borders if row < len(ticks))
+        return Series(values, self.times[0] + np.arange(len(values)) * every, borders)
+
+    def autocorrelation(self, lags: np.ndarray) -> np.ndarray:  # (lags,) -> (lags, channels)
+        """Of readings that many rows apart, within stretches, over what was observed; the mean over nodes."""
+        seen = (~np.isnan(self.values)).astype(float)
+        count, x = np.maximum(seen.sum(axis=0), 1), np.where(seen > 0, self.values, 0.0)
+        z = seen * (x - x.sum(axis=0) / count)
+        variance = (z**2).sum(axis=0) / count
+        stretch = np.searchsorted(self.breaks, np.arange(len(self)), side="right")
+        correlations = []
+        for lag in lags.tolist():
+            early, late = slice(0, len(self) - lag), slice(lag, None)
+            same = (stretch[late] == stretch[early])[:, None, None]
+            pairs = (same * seen[late] * seen[early]).sum(axis=0)  # (nodes, channels)
+            known = (pairs > 0) & (variance > 0)
+            product = (same * z[late] * z[early]).sum(axis=0) / np.where(known, pairs * variance, np.inf)
+            correlations.append(product.sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan))
+        return np.array(correlations)
+
+
+def _readable(step: np.timedelta64 | float) -> str:
+    """As ``5min``, ``1h``, ``1d``, or a number."""
+    if not isinstance(step, np.timedelta64):
+        return f"{step:g}"
+    seconds = step / np.timedelta64(1, "s")
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:g}{unit}"
+    return f"{seconds:g}s"
