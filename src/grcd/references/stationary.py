@@ -41,8 +41,8 @@ import torch
 from torch import Tensor
 
 FLOOR = 1e-3  # least noise, in z-scores
-LEAF = {"cpu": 512, "cuda": 64}  # rows under which a factor is the library's
-ELEMENTS = {"cpu": 2**26, "cuda": 2**31}  # numbers in one batch of factors
+LEAF = {"cpu": 64, "cuda": 64}  # rows under which a factor is the library's
+ELEMENTS = {"cpu": 2**20, "cuda": 2**31}  # numbers in one batch of factors
 CROSSOVER = 0.4  # share observed under which the factor of what is observed is the cheaper one
 
 
