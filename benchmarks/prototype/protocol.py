@@ -54,7 +54,7 @@ def windows(rows, steps=STEPS, stride=None, last=None):
 
 def interpolation(values, hide):
     total = absolute = square = 0.0
-    for x, h in zip(values.T, hide.T):
+    for x, h in zip(values.T, hide.T, strict=True):
         seen = ~np.isnan(x) & ~h
         scored = h & ~np.isnan(x)
         e = np.interp(np.flatnonzero(scored), np.flatnonzero(seen), x[seen]) - x[scored]
@@ -68,7 +68,7 @@ def normal_quantiles(mean: Tensor, sd: Tensor) -> Tensor:  # (19, ...)
 
 
 def scores(quantiles: Tensor, truth: Tensor) -> dict:
-    """``quantiles`` (19, n) at .05 ... .95, ``truth`` (n,): MAE and MSE of the median, CRPS, coverage of 50 and 90 %."""
+    """``quantiles`` (19, n) at .05 ... .95, ``truth`` (n,): MAE, MSE, CRPS, coverage of 50 and 90 %."""
     levels = torch.tensor(QUANTILES, dtype=truth.dtype, device=truth.device)[:, None]
     loss = 2 * ((quantiles - truth) * ((truth <= quantiles).to(truth) - levels)).abs().sum(1)
     median = quantiles[9]

@@ -12,6 +12,7 @@ import json
 import math
 import time
 from contextlib import nullcontext
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,7 @@ class Fold:
 def folds(table: Table, by: Shrinkage, count: int, dtype, power) -> tuple[Fold, list[Fold], list[tuple[int, int]]]:
     """The fold of all training rows, those that leave a stretch out, and the stretches."""
     edge = [round(table.train * k / count) for k in range(count + 1)]
-    stretch = list(zip(edge[:-1], edge[1:], strict=True))
+    stretch = list(pairwise(edge))
     others = [[s for s in stretch if s != left] for left in stretch]
     return (
         Fold(table, [(0, table.train)], by, dtype, power),
@@ -583,7 +584,7 @@ def evaluated(net, table, fold, args, generator):
                 off = max(max(abs(e["rank50"] - 0.5), abs(e["rank90"] - 0.9)) for e in r.values())
                 tried.append((cost * (1 + max(0.0, off - 0.02)), plan, r))
                 say(
-                    f"val nfe {nfe} {plan['kind']:9s} {plan['start']:5s} {plan['most']:4} to {plan['least']:4} final {plan['final']:.0f}:",
+                    f"val nfe {nfe} {plan['kind']:9s} {plan['start']:5s} {plan['most']:4} to {plan['least']:4} final {plan['final']}:",
                     " | ".join(
                         f"{e['MAE']:.3f} {e['CRPS']:.4f} {e['rank50']:.3f} {e['rank90']:.3f} {e['energy']:.3f}"
                         for e in r.values()
