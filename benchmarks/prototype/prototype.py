@@ -584,7 +584,7 @@ def evaluated(net, table, fold, args, generator):
                 off = max(max(abs(e["rank50"] - 0.5), abs(e["rank90"] - 0.9)) for e in r.values())
                 tried.append((cost * (1 + max(0.0, off - 0.02)), plan, r))
                 say(
-                    f"val nfe {nfe} {plan['kind']:9s} {plan['start']:5s} {plan['most']:4} to {plan['least']:4} final {plan['final']}:",
+                    f"val {nfe} {plan['kind']:9s} {plan['start']} {plan['most']} to {plan['least']}, {plan['final']}:",
                     " | ".join(
                         f"{e['MAE']:.3f} {e['CRPS']:.4f} {e['rank50']:.3f} {e['rank90']:.3f} {e['energy']:.3f}"
                         for e in r.values()
