@@ -55,13 +55,13 @@ def choose(distance: Callable[[Choice, int], float]) -> Plan:
 
 def _best(distance: Callable[[Choice, int], float], nfe: int) -> Choice:
     best = Choice()
-    found = distance(best, nfe)
-    gain = NOTICEABLE * abs(found)
+    least = distance(best, nfe)
+    gain = NOTICEABLE * abs(least)
     for options in _varied(nfe):
         for option in (replace(best, **option) for option in options[1:]):
             other = distance(option, nfe)
-            if other < found - gain:
-                best, found = option, other
+            if other < least - gain:
+                best, least = option, other
     return best
 
 

@@ -83,8 +83,8 @@ def of_signals(
             else:
                 few = d <= max(FEW, probes)
                 signs = None if few else random_signs(seed, range(start, here.stop), d, probes, some.device)
-                found = under_model(added, diffusion.reference, process, some, steps, signs)
-                value[here], error[here] = found[0].cpu(), (found[1] + found[2]).cpu()
+                log_prob, of_signs, of_steps = under_model(added, diffusion.reference, process, some, steps, signs)
+                value[here], error[here] = log_prob.cpu(), (of_signs + of_steps).cpu()
             advance(here.stop, "")
     return value, error
 
@@ -174,10 +174,10 @@ def under_model(
     return reference.log_prob(z) + gained.mean(0), torch.zeros_like(error) if signs is None else _half(gained), error
 
 
-def _half(found: Tensor) -> Tensor:  # (probes, signals) -> (signals,)
+def _half(values: Tensor) -> Tensor:  # (probes, signals) -> (signals,)
     """Half of a 95 % interval about the mean of a few numbers: Student's."""
-    n = len(found)
-    return float(student.ppf(0.975, n - 1)) * found.std(0) / math.sqrt(n)
+    n = len(values)
+    return float(student.ppf(0.975, n - 1)) * values.std(0) / math.sqrt(n)
 
 
 def random_signs(
