@@ -13,7 +13,8 @@ Per signal and channel, the three filters then take five products of ``2 N^2`` o
 the mixes ``3 N`` times ``2 width``.
 
 Matrix units want multiples of eight, so ``U`` is padded with ghost nodes and ghost modes: rows and columns
-of zeros, through which nothing reaches the real ones.
+of zeros, through which nothing reaches the real ones. On a product graph ``U`` is applied one axis at a time (see
+``graphs/space``), without ghosts; nothing else changes.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from torch import Tensor, nn
 from ..core.errors import InputError
 from ..core.settings import ranged
 from ..graphs.graph import Spectrum
+from ..graphs.kronecker import Kronecker
+from ..graphs.space import Basis
 from .kernels import silu_norm
 from .setting import NetworkSetting
 
@@ -80,7 +83,7 @@ class Block(nn.Module):
         self.mix = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width)
 
-    def forward(self, z: Tensor, U: Tensor, powers: Tensor) -> Tensor:  # (batch, modes, width) -> (batch, nodes, width)
+    def forward(self, z: Tensor, U: Basis, powers: Tensor) -> Tensor:  # (batch, modes, width) -> (batch, nodes, width)
         response = powers @ self.h  # (modes, width)
         return silu_norm(self.mix(U @ (response * z)), self.norm.weight, self.norm.bias)
 
@@ -88,7 +91,6 @@ class Block(nn.Module):
 class DenoiserGNN(nn.Module):
     """``f_theta(x, t)`` for signals ``x`` in graph coordinates."""
 
-    U: Tensor  # (nodes, modes), with ghosts
     ones: Tensor  # (modes, 1)
     powers: Tensor  # (modes, taps + 1)
     frequencies: Tensor
@@ -96,19 +98,28 @@ class DenoiserGNN(nn.Module):
     def __init__(self, spectrum: Spectrum, setting: Setting):
         super().__init__()
         width, taps, time_dim = setting.width, setting.taps, setting.time_dim
-        lam = torch.from_numpy(spectrum.scaled())
-        self.nodes = len(lam)
-        U = F.pad(torch.from_numpy(spectrum.U), (0, -self.nodes % 8) * 2)  # ghosts
+        lam, U = torch.from_numpy(spectrum.scaled()), spectrum.basis
+        self.nodes, ghosts = len(lam), -len(lam) % 8 if isinstance(U, Tensor) else 0
+        U = F.pad(U, (0, ghosts) * 2) if isinstance(U, Tensor) else U
+        parts = {f"U{k}": factor for k, factor in enumerate([U] if isinstance(U, Tensor) else U.factors)}
+        self.parts = [part if isinstance(part, int) else name for name, part in parts.items()]
         for name, value in {
-            "U": U,
-            "ones": U.sum(0)[:, None],  # U^T 1
-            "powers": F.pad(lam, (0, -self.nodes % 8))[:, None] ** torch.arange(taps + 1),  # lam_n^k
+            **{name: part for name, part in parts.items() if isinstance(part, Tensor)},
+            "ones": U.sum(0)[:, None] if isinstance(U, Tensor) else U.T @ torch.ones_like(lam)[:, None],  # U^T 1
+            "powers": F.pad(lam, (0, ghosts))[:, None] ** torch.arange(taps + 1),  # lam_n^k
             "frequencies": frequencies(time_dim),
         }.items():
             self.register_buffer(name, value.float().contiguous(), persistent=False)  # comes from the graph
         self.input = nn.Linear(1 + time_dim, width)
         self.blocks = nn.ModuleList(Block(width, taps) for _ in range(setting.blocks))
         self.output = nn.Linear(width, 1)
+
+    @property
+    def U(self) -> Basis:  # (nodes, modes), with ghosts
+        """The graph-Fourier basis; that of a product graph one factor an axis, and without ghosts."""
+        if len(self.parts) == 1:
+            return self.get_buffer("U0")
+        return Kronecker(*(part if isinstance(part, int) else self.get_buffer(part) for part in self.parts))
 
     def embed(self, t: Tensor) -> Tensor:
         """Cosines and sines of a time, as the input layer takes them."""
@@ -117,9 +128,11 @@ class DenoiserGNN(nn.Module):
     def forward(self, x: Tensor, t: Tensor) -> Tensor:  # (batch, nodes), () or (batch, 1) -> (batch, nodes)
         x, weight = x.float(), self.input.weight
         tau = F.linear(self.embed(t).to(weight.dtype), weight[:, 1:], self.input.bias)
-        z = (x.to(weight.dtype) @ self.U[: self.nodes])[..., None] * weight[:, 0] + self.ones * tau[:, None, :]
+        U = self.U
+        z = x.to(weight.dtype) @ (U[: self.nodes] if isinstance(U, Tensor) else U)
+        z = z[..., None] * weight[:, 0] + self.ones * tau[:, None, :]
         first, *others = self.blocks
-        h = first(z, self.U, self.powers)
+        h = first(z, U, self.powers)
         for block in others:
-            h = block(self.U.T @ h, self.U, self.powers)
+            h = block(U.T @ h, U, self.powers)
         return self.output(h)[:, : self.nodes, 0].float() + x
