@@ -69,13 +69,13 @@ def test_the_training_loss_is_the_mean_square_over_observed_entries(patchy):
     setting = Setting(patchy, batch=32)
     state = State(setting.network, setting.config, baseline=1.0)
     state.update = 7
-    update = Update(state, setting.score, setting.x_train, setting.config, setting.reference)
+    update = Update(state, setting.parameterisation, setting.x_train, setting.config, setting.reference)
     (index, noise, u), network = setting.drawn(1)[0], setting.network
     x0 = setting.reference.completed(setting.x_train[index], stream().normal(7, 32 * 6).view(32, 6))
     q = 2.0 * (0.02 + 0.98 * u)
     x = x0 + q * noise
     with torch.no_grad():
-        error = setting.score.prediction(network)(x, q) - noise
+        error = setting.parameterisation.prediction(network)(x, q) - noise
     total = sum(float(error[k, i]) ** 2 for k in range(32) for i in range(6) if setting.x_train[index[k], i].isfinite())
     update(index, noise, u)
     # Divided by the share of the whole training set, not of the batch: batches with many gaps count less.
@@ -87,7 +87,7 @@ def test_methods_with_one_seed_complete_alike(patchy):
     for method in ("grcd-exponential", "clock"):
         setting = Setting(patchy, method)
         state = State(setting.network, setting.config, baseline=1.0)
-        update = Update(state, setting.score, setting.x_train, setting.config, setting.reference)
+        update = Update(state, setting.parameterisation, setting.x_train, setting.config, setting.reference)
         update(*setting.drawn(1)[0])
         batches.append(update.x0)
     assert torch.equal(*batches)
@@ -108,7 +108,7 @@ def test_where_the_reference_is_the_truth_gaps_leave_nothing_to_learn(tiny, q):
     completed, _ = Signals(x, setting.reference, stream())(slice(None))
     for x0, found in ((completed, True), (x.nan_to_num(0.0), False)):  # gaps filled by means leave much
         noisy = x0 + q * xi[1]
-        assert (regression(setting.score.target(noisy, xi[1], q), noisy) < 5) == found
+        assert (regression(setting.parameterisation.target(noisy, xi[1], q), noisy) < 5) == found
 
 
 # -- validation ----------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def test_where_the_reference_is_the_truth_gaps_leave_nothing_to_learn(tiny, q):
 
 def test_validation_with_gaps_is_the_mean_square_over_observed_entries(patchy):
     setting = Setting(patchy)
-    validation = Validation(setting.score, setting.x_val, setting.config, setting.reference)
+    validation = Validation(setting.parameterisation, setting.x_val, setting.config, setting.reference)
     noise, q = validation.draws()
     known = (setting.x_val.isfinite()).repeat(35, 1)
     left = noise - setting.reference.eps(validation.x + q * noise, q)
@@ -130,7 +130,7 @@ def test_with_gaps_the_baseline_of_the_truth_is_still_the_best_possible_error(ti
     setting = Setting(tiny)
     xi = torch.from_numpy(np.random.RandomState(0).standard_normal((5000, 6)))
     x = torch.from_numpy(holes(setting.reference.draw(xi).numpy(), 0.3))
-    found = Validation(setting.score, x, setting.config, setting.reference).baseline(setting.reference)
+    found = Validation(setting.parameterisation, x, setting.config, setting.reference).baseline(setting.reference)
     q = 2.0 * np.linspace(0.02, 1.0, 2001)[:, None]
     v = setting.reference.v.numpy()
     assert found == pytest.approx(np.mean(v / (v + q**2)), rel=0.03)

@@ -28,7 +28,9 @@ class Setting:
         self.x_train, self.x_val = (torch.from_numpy(tiny.normalizer.apply(x)) for x in (tiny.train, tiny.val))
         self.process = ConjugateProcess.on(tiny.graph.spectrum)
         self.reference = spectral(ledoit_wolf(self.x_train.numpy()), tiny.graph.spectrum)
-        self.score = Residual(self.process, self.reference) if method == "grcd-exponential" else Epsilon(self.process)
+        self.parameterisation = (
+            Residual(self.process, self.reference) if method == "grcd-exponential" else Epsilon(self.process)
+        )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1)
             self.network = gnn.DenoiserGNN(tiny.graph.spectrum, gnn.Setting(width=8))
@@ -39,16 +41,18 @@ class Setting:
 
     def updates(self, state, count, start=0):
         """Do that many updates, and yield what each was given before it is done."""
-        update = Update(state, self.score, self.x_train, self.config)
+        update = Update(state, self.parameterisation, self.x_train, self.config)
         for given in self.drawn(count, start):
             yield given
             update(*given)
 
     def train(self, **hooks):
-        return train(self.score, self.reference, self.network, self.x_train, self.x_val, self.config, **hooks)
+        return train(
+            self.parameterisation, self.reference, self.network, self.x_train, self.x_val, self.config, **hooks
+        )
 
     def validation(self):
-        return Validation(self.score, self.x_val, self.config)
+        return Validation(self.parameterisation, self.x_val, self.config)
 
 
 def values(module):
@@ -101,7 +105,7 @@ def naive_gradients(setting, network, index, noise, u):
     q = 2.0 * (0.02 + 0.98 * u)
     x = setting.x_train[index] + q * noise.double()
     U, mu, v = setting.process.U, setting.process.mu, setting.reference.v
-    known = (x @ U * q / (v + q**2)) @ U.T if isinstance(setting.score, Residual) else 0.0
+    known = (x @ U * q / (v + q**2)) @ U.T if isinstance(setting.parameterisation, Residual) else 0.0
     seen = (x @ U * (1 + mu * q**2) ** -0.5) @ U.T
     error = known + network(seen, q / 2.0).double() - noise.double()
     (error**2).mean().backward()
@@ -188,7 +192,7 @@ def test_the_baseline_is_the_same_for_both_parameterisations(tiny):
 def test_the_baseline_of_gaussian_data_with_the_references_covariance_is_the_best_possible_error(tiny):
     setting = Setting(tiny)
     xi = torch.from_numpy(np.random.RandomState(0).standard_normal((20_000, 6)))
-    found = Validation(setting.score, setting.reference.draw(xi), setting.config).baseline(setting.reference)
+    found = Validation(setting.parameterisation, setting.reference.draw(xi), setting.config).baseline(setting.reference)
     q = 2.0 * np.linspace(0.02, 1.0, 2001)[:, None]
     v = setting.reference.v.numpy()
     assert found == pytest.approx(np.mean(v / (v + q**2)), rel=0.02)
@@ -239,7 +243,7 @@ def test_validation_looks_at_every_stretch_of_the_time_axis_and_repeats_few_sign
 def test_of_many_validation_signals_5000_are_used_evenly_spaced(tiny, n, used):
     setting = Setting(tiny)
     numbered = torch.arange(n, dtype=torch.float64)[:, None] * torch.ones(6)
-    rows = Validation(setting.score, numbered, setting.config).x[:, 0].numpy()
+    rows = Validation(setting.parameterisation, numbered, setting.config).x[:, 0].numpy()
     assert len(rows) == used
     assert (rows[0], rows[-1]) == (0, n - 1)
     step = (n - 1) / (used - 1)

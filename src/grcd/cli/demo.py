@@ -55,8 +55,8 @@ def demo(out: str | Path = "demo", seed: int = 0) -> dict[str, Scores]:
 
 def _scored(data: Dataset, samples: dict, seed: int) -> dict[str, Scores]:
     rows = {f"{method}, NFE {nfe}": signals for (method, nfe), signals in samples.items()}
-    known = controls(data, mixture=True)
-    rows |= {name: draw(control, data, len(data.test), seed) for name, control in known.items()}
+    references = controls(data, mixture=True)
+    rows |= {name: draw(control, data, len(data.test), seed) for name, control in references.items()}
     held_out, scores = data.normalizer.apply(data.test), {}
     with bar("scoring", len(rows) + 1) as advance:
         for name, signals in rows.items():

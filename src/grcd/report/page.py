@@ -212,13 +212,13 @@ def _provenance(material: Material) -> str:
         "by": material.command or "Python",
         "trained by": origin.command or "Python",
         "data": f"{data['name']}, sha256 {data['hash']}",
-        "made": ", ".join(
+        "prepared": ", ".join(
             f"{key} {round(value, 4) if isinstance(value, float) else value}"
             for key, value in origin.prepared().items()
             if value not in (None, [], {}, "")
         ),
         "graph": f"{model.facts['graph']['nodes']} nodes, sha256 {model.facts['graph']['hash']}",
-        "graph made": str(model.facts["graph"].get("origin", "")),
+        "graph from": str(model.facts["graph"].get("origin", "")),
         "training": f"{result['updates']:,} updates in {result['seconds']:.0f} s; {result['stopped']}",
         "validation error": f"{result['val']:.4f}, of the reference alone {result['val_reference_alone']:.4f}",
         "plan": "; ".join(

@@ -14,11 +14,10 @@ from .. import networks
 from ..core.errors import InputError, unknown
 from ..core.settings import Settings, ranged, typed
 from ..core.streams import SEED_MOST
+from ..data.marginals import MARGINALS
 from ..networks.setting import NetworkSetting
 from . import methods
 from .stopping import RULES
-
-MARGINALS = ("z-score", "quantile")
 
 
 @dataclass(frozen=True, init=False)

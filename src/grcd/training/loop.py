@@ -34,7 +34,7 @@ from ..references.reference import Reference
 from .config import Config
 from .stopping import Plateau
 
-CHUNK = 16  # updates whose draws are made together
+CHUNK = 16  # updates whose random numbers are drawn together
 VALIDATION_DRAWS = 1024  # at least; small validation splits are used several times, with other noise
 VALIDATION_MOST = 5000  # signals; of larger splits so many, evenly spaced
 
@@ -49,7 +49,7 @@ class State:
         self.optimizer = torch.optim.Adam(
             self.parameters, lr=config.lr, weight_decay=config.weight_decay, fused=True, capturable=cuda
         )
-        for p in self.parameters:  # what Adam would make at its first step, made now: a graph needs it to exist
+        for p in self.parameters:  # what Adam creates at its first step: a captured graph needs it before
             self.optimizer.state[p] = {
                 "step": torch.zeros((), device=p.device),
                 "exp_avg": torch.zeros_like(p),
@@ -94,8 +94,8 @@ def draws(
 class Signals:
     """Signals by index, complete and in float64, with the weight of their entries in the loss."""
 
-    def __init__(self, x: Tensor, reference: Gaussian | None, random: Stream):
-        self.x, self.reference, self.random = x, reference, random
+    def __init__(self, x: Tensor, filler: Gaussian | None, random: Stream):
+        self.x, self.filler, self.random = x, filler, random
         missing = sum(int(x[rows].isnan().sum()) for rows in blocks(*x.shape))
         self.share, self.gaps = 1 - missing / x.numel(), missing > 0
 
@@ -105,22 +105,27 @@ class Signals:
         if not self.gaps:
             return x, None
         noise = self.random.normal(number, x.numel()).view_as(x)
-        assert self.reference is not None, "signals with gaps need a reference to fill them from"
-        return self.reference.completed(x, noise), x.isfinite().double() / self.share
+        assert self.filler is not None, "signals with gaps need a Gaussian to fill them from"
+        return self.filler.completed(x, noise), x.isfinite().double() / self.share
 
 
 class Update:
     """One optimiser step on buffers that ``__call__`` fills; on CUDA a captured graph.
 
-    The signals may be float32; ``reference`` fills their gaps, if they have any.
+    The signals may be float32; ``filler`` is the Gaussian that their gaps are drawn from, if they have any.
     """
 
     def __init__(
-        self, state: State, score: Parameterisation, x_train: Tensor, config: Config, reference: Gaussian | None = None
+        self,
+        state: State,
+        parameterisation: Parameterisation,
+        x_train: Tensor,
+        config: Config,
+        filler: Gaussian | None = None,
     ):
-        self.state, self.score, self.config = state, score, config
+        self.state, self.parameterisation, self.config = state, parameterisation, config
         device = x_train.device
-        self.signals = Signals(x_train, reference, Stream(config.seed, "gaps", device))
+        self.signals = Signals(x_train, filler, Stream(config.seed, "gaps", device))
         self.x0, self.noise, weight = (
             torch.zeros(config.batch, x_train.shape[1], dtype=torch.float64, device=device) for _ in range(3)
         )
@@ -138,8 +143,8 @@ class Update:
 
     def _step(self) -> None:
         state, config = self.state, self.config
-        q = self.score.process.training_level(self.u)
-        loss = self.score.losses(state.network, self.x0, self.noise, q, self.weight).mean()
+        q = self.parameterisation.process.training_level(self.u)
+        loss = self.parameterisation.losses(state.network, self.x0, self.noise, q, self.weight).mean()
         state.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(state.parameters, config.clip)
@@ -163,11 +168,13 @@ class Validation:
     filled once.
     """
 
-    def __init__(self, score: Parameterisation, x_val: Tensor, config: Config, reference: Gaussian | None = None):
-        self.score, self.config = score, config
+    def __init__(
+        self, parameterisation: Parameterisation, x_val: Tensor, config: Config, filler: Gaussian | None = None
+    ):
+        self.parameterisation, self.config = parameterisation, config
         x = x_val[evenly(len(x_val), VALIDATION_MOST)]
         x = x.repeat(-(-VALIDATION_DRAWS // len(x)), 1)
-        self.x, self.weight = Signals(x, reference, Stream(config.seed, "validation gaps", x.device))(slice(None))
+        self.x, self.weight = Signals(x, filler, Stream(config.seed, "validation gaps", x.device))(slice(None))
         self.random = Stream(config.seed, "validation", x.device)
 
     def draws(self, update: int = 0) -> tuple[Tensor, Tensor]:
@@ -176,18 +183,18 @@ class Validation:
         noise = self.random.normal(first, self.x.numel()).view_as(self.x)
         # Stratified: every stretch of the time axis is looked at, in random order over the signals.
         u = (self.random.uniform(first + 1, n).argsort() + self.random.uniform(first + 2, n)) / n
-        return noise, self.score.process.training_level(u)[:, None]
+        return noise, self.parameterisation.process.training_level(u)[:, None]
 
     @torch.no_grad()
     def __call__(self, network: nn.Module, update: int = 0) -> float:
-        given = (self.x, *self.draws(update), *([] if self.weight is None else [self.weight]))
-        batches = zip(*(part.split(self.config.batch) for part in given), strict=True)
-        return float(torch.cat([self.score.losses(network, *batch) for batch in batches]).mean())
+        arguments = (self.x, *self.draws(update), *([] if self.weight is None else [self.weight]))
+        batches = zip(*(argument.split(self.config.batch) for argument in arguments), strict=True)
+        return float(torch.cat([self.parameterisation.losses(network, *batch) for batch in batches]).mean())
 
     def baseline(self, reference: Reference) -> float:
         """The error of predicting the noise by the reference."""
         noise, q = self.draws()
-        square = self.score.baseline(reference, self.x, noise, q)
+        square = self.parameterisation.baseline(reference, self.x, noise, q)
         return float((square if self.weight is None else self.weight * square).mean())
 
 
@@ -214,7 +221,7 @@ def _stopped(plateau: Plateau, update: int) -> str:
 
 
 def train(
-    score: Parameterisation,
+    parameterisation: Parameterisation,
     reference: Reference,
     network: nn.Module,
     x_train: Tensor,  # (samples, nodes) z-scored, float32 or float64, NaN where missing, on the device
@@ -224,13 +231,13 @@ def train(
     log: Callable[[State, dict], None] = lambda state, record: None,
     resume: Callable[[State], None] = lambda state: None,
 ) -> Outcome:
-    """Train until validation stops improving. ``log`` is told of every validation, ``resume`` may restore a state.
+    """Train until validation stops improving. ``log`` gets every validation, ``resume`` may restore a state.
 
     Gaps are drawn from ``filler``, a Gaussian; without gaps none is needed.
     """
-    validation = Validation(score, x_val, config, filler)
+    validation = Validation(parameterisation, x_val, config, filler)
     state = State(network, config, validation.baseline(reference))
-    update = Update(state, score, x_train, config, filler)
+    update = Update(state, parameterisation, x_train, config, filler)
     resume(state)
     if state.update == 0 and getattr(network, "starts_at_zero", False):  # the reference itself is the one to beat
         state.plateau.begin(validation(state.ema))
@@ -270,11 +277,16 @@ def footprint(numbers: int, nodes: int, config: Config) -> float:
 
 
 def timed(
-    score: Parameterisation, reference: Gaussian, network: nn.Module, x_train: Tensor, config: Config, updates: int = 3
+    parameterisation: Parameterisation,
+    filler: Gaussian,
+    network: nn.Module,
+    x_train: Tensor,
+    config: Config,
+    updates: int = 3,
 ) -> float:
     """Seconds an update takes, after a first one that warms up."""
     state = State(network, config, baseline=1.0)
-    update = Update(state, score, x_train, config, reference)
+    update = Update(state, parameterisation, x_train, config, filler)
     drawn, began = draws(config, len(x_train), x_train.shape[1], 0, x_train.device), 0.0
     for k in range(updates + 1):
         if k == 1:
