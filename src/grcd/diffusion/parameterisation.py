@@ -32,8 +32,8 @@ import torch
 from torch import Tensor, nn
 
 from ..core.errors import unknown
-from ..references.component import Level
 from ..references.gaussian import Gaussian
+from ..references.propagator import Level
 from ..references.reference import Reference
 from .process import ConjugateProcess, HeatProcess, Process, VEProcess
 

@@ -43,7 +43,7 @@ from torch import Tensor
 
 from ..graphs.graph import Spectrum
 from ..graphs.space import Basis
-from ..references.component import Level
+from ..references.propagator import Level
 from .grids import Grid
 
 

@@ -11,14 +11,7 @@ whatever ``B`` is (the graph-Fourier basis for the paper's reference, the covari
 
 The laws that tie them together: ``phi`` composes, ``phi`` solves the flow of the score, and ``phi`` carries a draw at
 ``q0`` to a draw at ``q1`` from the same ``xi``. The draw uses the symmetric square root, so that it depends neither on
-eigenvector signs nor on node order.
-
-**Forcing.** Samplers add a residual to the reference's flow, known as a polynomial over a step. By variation of
-constants, ``dx~/dq = eps_ref(x~, q) + sum_j c_j (q - q0)^j`` ends at
-
-    x~(q1) = phi(q1, q0) x~(q0) + sum_j M_j c_j,     M_j = int phi(q1, q) (q - q0)^j dq   from q0 to q1
-
-with ``M_j`` per eigenmode by Gauss-Legendre in ``log q``, where the integrand is smooth: exact to rounding.
+eigenvector signs nor on node order. How states move along the flow is in ``propagator``.
 """
 
 from __future__ import annotations
@@ -33,13 +26,11 @@ import torch
 from torch import Tensor
 
 from ..graphs.space import Basis
-
-Level = float | Tensor  # a noise level or a time: one number, or a tensor that broadcasts to (..., modes)
-QUADRATURE = 32  # nodes of the forcing's integrals
+from .propagator import Level, Propagator
 
 
 @dataclass(frozen=True)
-class Component:
+class Component(Propagator):
     """``N(0, B diag(v) B^T)``, in float64. Signals are the last axis of ``x`` (..., d), whatever comes before it.
 
     ``B`` may be the basis of a product graph, an operator. Densities and scores of several components at once, of
@@ -74,10 +65,6 @@ class Component:
     def variances(self) -> tuple[np.ndarray, np.ndarray]:  # two of (modes,)
         """The spectrum ``v``, and how often each counts."""
         return self.v.cpu().numpy(), self.multiplicity.cpu().numpy()
-
-    def variance(self, q: Level) -> Tensor:  # (..., modes)
-        """``v + q^2``: marginal variance per eigenmode, in conjugate coordinates."""
-        return self.v + q**2
 
     def cleaned_variance(self, q: float) -> Tensor:  # (modes,)
         """``v q^2 / (v + q^2)``: what is left per eigenmode once the noisy signal at level ``q`` is known."""
@@ -119,30 +106,6 @@ class Component:
     def draw(self, noise: Tensor, q: Level = 0.0, u: Tensor | None = None) -> Tensor:  # (batch, d) twice
         """Standard normal ``noise`` as draws of the marginal at level ``q``; ``u`` has nothing to choose here."""
         return self.filtered(noise, torch.sqrt(self.variance(q)))
-
-    def phi(self, q1: Level, q0: Level) -> Tensor:  # (..., modes)
-        """The exact propagator per eigenmode, from level ``q0`` to ``q1`` (eq. phi)."""
-        return torch.sqrt(self.variance(q1) / self.variance(q0))
-
-    def propagate(self, x: Tensor, q1: Level, q0: Level, steps: int = 1) -> Tensor:
-        """Carry a state along the probability flow from ``q0`` to ``q1``. Exact, so it needs no sub-``steps``."""
-        return self.filtered(x, self.phi(q1, q0))
-
-    def carry(self, x: Tensor, q1: float, q0: float, forcing: Sequence[Tensor], steps: int = 1) -> Tensor:
-        """The same with ``sum_j forcing_j (q - q0)^j`` added to the flow."""
-        x = self.propagate(x, q1, q0)
-        for force, moment in zip(forcing, self.moments(q1, q0, len(forcing)), strict=True):
-            x = x + self.filtered(force, moment)
-        return x
-
-    def moments(self, q1: float, q0: float, count: int) -> list[Tensor]:  # each (modes,)
-        """``M_j`` of the module's docstring for ``j`` below ``count``; in numbers, so nothing is copied to a device."""
-        half, moments = math.log(q1 / q0) / 2, [torch.zeros_like(self.v) for _ in range(count)]
-        for place, weight in zip(*(part.tolist() for part in np.polynomial.legendre.leggauss(QUADRATURE)), strict=True):
-            q = q0 * math.exp(half * (1 + place))
-            carried = self.phi(q1, q) * (half * weight * q)
-            moments = [moment + carried * (q - q0) ** j for j, moment in enumerate(moments)]
-        return moments
 
 
 Kind = TypeVar("Kind", bound=Component)

@@ -32,7 +32,8 @@ from ..core.streams import Stream
 from ..core.systems import solve
 from ..graphs.graph import Spectrum
 from ..graphs.space import Basis
-from .component import Component, Level
+from .component import Component
+from .propagator import Level
 from .reference import Reference
 
 

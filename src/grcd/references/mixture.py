@@ -24,9 +24,10 @@ import torch
 from torch import Tensor
 
 from ..graphs.space import Basis
-from .component import Component, Level, stacked
+from .component import Component, stacked
 from .gaussian import Gaussian, LowRank
 from .observations import choose
+from .propagator import Level
 from .reference import Reference
 
 

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from ..graphs.space import Basis
 from .component import Component
-from .component import Level as Level
 from .observations import Observations, Posterior
+from .propagator import Level
 
 
 class Reference(abc.ABC):
