@@ -20,13 +20,13 @@ from torch import Tensor, nn
 
 from .core import device as devices
 from .core import memory
-from .core.errors import InputError, InputWarning, whole_number
+from .core.errors import InputError, whole_number
 from .core.progress import bar
 from .core.rows import BLOCK, evenly, split
 from .data.dataset import Dataset
 from .data.linear import Linear
 from .data.marginals import Marginals, ZScored
-from .data.normalizer import Normalizer, check_signals, warn_of_units
+from .data.normalizer import Normalizer, check_signals, warn_of_empty, warn_of_units
 from .data.origin import Origin
 from .diffusion import solvers
 from .diffusion.diffusion import Diffusion
@@ -53,9 +53,16 @@ class GRCD:
 
     ``graph``       a ``Graph``, or its weights (nodes, nodes), dense or sparse
     ``method``      a name from the table in ``training/methods.py``
-    ``seed``        decides all that is random in training
+    ``seed``        decides all that is random in training; that of a method below, all that is random there
     ``device``      "auto", "cpu" or "cuda"
     ``settings``    fields of ``grcd.Config`` (``width=64``, ``lr=1e-3``, ``max_updates=5000``, ...)
+
+    Arguments that several methods have:
+    ``n``           how many signals, or draws of each signal
+    ``nfe``         network evaluations for each of them
+    ``posterior``   "diffusion", the model's own, or "reference": that of the reference alone, exact and without network
+    ``solver``      a name from the table in ``diffusion/solvers.py``, where the usual one is not wanted
+    ``batch``       how many signals are worked on at a time
     """
 
     def __init__(
@@ -92,18 +99,22 @@ class GRCD:
 
     @property
     def diffusion(self) -> Diffusion:
+        """The parts of the method, trained and bound together: what tasks take."""
         return self.trained.diffusion
 
     @property
     def process(self) -> Process:
+        """The forward process: how noise comes in."""
         return self.diffusion.process
 
     @property
     def reference(self) -> Reference:
+        """The fitted law of signals that needs no network, of z-scores."""
         return self.diffusion.reference
 
     @property
     def network(self) -> nn.Module:
+        """The trained network."""
         return self.diffusion.network
 
     @property
@@ -113,6 +124,7 @@ class GRCD:
 
     @property
     def normalizer(self) -> Marginals:
+        """The map between the signals' units and z-scores."""
         return self.trained.normalizer
 
     @property
@@ -172,7 +184,7 @@ class GRCD:
         return fit.fresh_network(self.space, self.config, self.device)
 
     def seconds_per_update(self, train: ArrayLike) -> float:
-        """How long an update takes here, on signals (samples, nodes) like these: measured on a few."""
+        """Seconds that an update takes here, measured on a few of the signals ``train`` (samples, nodes)."""
         x = check_signals(train, self.graph, "training signals", gaps=True)
         z = Normalizer.fit(x, self.graph).apply(x, evenly(len(x), 1000))
         return fit.seconds_per_update(self.space, self.config, self.device, z)
@@ -193,8 +205,8 @@ class GRCD:
     ) -> np.ndarray:  # (n, nodes)
         """New signals (n, nodes), in the units of the training signals, with ``nfe`` network evaluations each.
 
-        Solver, grid, its exponent ``rho`` and where it starts default to the plan's, or the method's. The first ``k``
-        signals of a seed are the same for every ``n``. ``precision`` is the network's: "bfloat16" is faster on a GPU.
+        ``solver``, ``grid`` (name or levels), ``rho`` and ``start`` (share of the largest level) default to the plan's,
+        or the method's. ``precision`` "bfloat16" is faster. The first signals of a seed are the same for every ``n``.
         """
         diffusion = self.diffusion
         batch = diffusion.batch if batch is None else batch
@@ -217,9 +229,9 @@ class GRCD:
         solver: str | None = None,
         batch: int | None = None,
     ) -> np.ndarray:  # (n, signals, nodes)
-        """Fill gaps ``n`` times over, given what was observed, which comes out as it went in: (n, signals, nodes).
+        """Fill the gaps (NaN) of ``signals`` (signals, nodes) ``n`` times over: (n, signals, nodes).
 
-        ``posterior="reference"`` takes the fitted reference alone, whose posterior is exact and needs no network.
+        What was observed comes out as it went in.
         """
         x = check_signals(signals, self.graph, "signals to fill", least=1, gaps=True)
         parts = self.fillings(x, n, nfe, seed, posterior, solver, batch)
@@ -238,11 +250,12 @@ class GRCD:
         solver: str | None = None,
         batch: int | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """``impute`` for some signals at a time: their rows, and their draws (n, rows, nodes)."""
+        """``impute`` for some of the signals ``x`` at a time: their rows, and their draws (n, rows, nodes)."""
         z, gaps = ZScored(x, self.normalizer, self.device), np.isnan(x).any(axis=1)
         whole_number("n", n), whole_number("batch", 1 if batch is None else batch)
         fill.refuse_heavy(n, self.space.d)
-        self._warn_of_gaps(x)
+        warn_of_empty(x)
+        warn_of_units(x, Normalizer.of(self.facts["normalizer"]), self.graph)
         options = n, nfe, seed, posterior, solver, batch
         filled = fill.fill(self.diffusion, lambda rows: Observations(z[rows]), np.flatnonzero(gaps), *options)
         whole = split(np.flatnonzero(~gaps), BLOCK // (n * self.space.d))  # nothing to fill
@@ -262,9 +275,10 @@ class GRCD:
         posterior: str = "diffusion",
         solver: str | None = None,
     ) -> np.ndarray:  # (n, signals, nodes)
-        """Draw signals (n, signals, nodes) given sums, averages or other linear readings ``y = H x + noise``.
+        """Draw signals ``x`` (n, signals, nodes) given sums, averages or other linear readings ``y = H x + noise``.
 
-        All in the signals' units. With ``x = mean + std z`` they are readings of ``z`` through ``H std``.
+        ``y`` (signals, m) has NaN where there is no reading, ``H`` (m, nodes) may be sparse, and ``noise`` is the
+        standard deviation of each of the ``m``, or of all. All in the signals' units.
         """
         if not isinstance(self.normalizer, Normalizer):
             raise InputError("a model with marginals=quantile", "one on z-scores", "train without marginals=quantile")
@@ -283,7 +297,7 @@ class GRCD:
     def augment(
         self, signals: ArrayLike, strength: float, n: int = 1, nfe: int = 4, seed: int = 0
     ) -> np.ndarray:  # (n, signals, nodes)
-        """``n`` variations of each signal, (n, signals, nodes): at strength 0 the signal itself, at 1 any signal."""
+        """``n`` variations (n, signals, nodes) of ``signals``: at ``strength`` 0 the signal itself, at 1 any signal."""
         diffusion = self.diffusion
         whole_number("n", n)
         x = self._familiar(signals, "signals to vary")
@@ -298,9 +312,10 @@ class GRCD:
     def log_prob(
         self, signals: ArrayLike, posterior: str = "diffusion", steps: int = 16, probes: int = 4, seed: int = 0
     ) -> tuple[np.ndarray, np.ndarray]:  # two of (signals,)
-        """Log-likelihood of each signal in nats, and half of its 95 % interval; under the reference alone it is exact.
+        """Log-likelihood of each of ``signals`` (signals, nodes) in nats, and half of its 95 % interval.
 
-        Signals with gaps have a likelihood under the reference only: that of what was observed.
+        Under the reference alone it is exact, and that of what was observed where there are gaps. Under the model more
+        ``steps`` of its flow, and more ``probes`` of its divergence, make the interval narrower.
         """
         diffusion = self.diffusion
         whole_number("steps", steps), whole_number("probes", probes)
@@ -316,7 +331,7 @@ class GRCD:
     def node_log_prob(self, signals: ArrayLike) -> np.ndarray:  # (signals, nodes)
         """How probable each reading is given all others of its signal, under the reference: low ones stand out.
 
-        NaN where there is no reading.
+        Log-densities (signals, nodes) of ``signals`` (signals, nodes); NaN where there is no reading.
         """
         diffusion = self.diffusion
         x = self._familiar(signals, "signals to score", gaps=True)
@@ -333,20 +348,12 @@ class GRCD:
         warn_of_units(x, Normalizer.of(self.facts["normalizer"]), self.graph)
         return x
 
-    def _warn_of_gaps(self, x: np.ndarray) -> None:
-        """What is worth knowing of signals that can be filled all the same."""
-        empty = int(np.isnan(x).all(axis=1).sum())
-        if empty:
-            note = f"{empty} of {len(x)} signals have no reading at all:"
-            warnings.warn(f"{note} they are drawn as if nothing were known of them", InputWarning, stacklevel=4)
-        warn_of_units(x, Normalizer.of(self.facts["normalizer"]), self.graph)
-
     def choice(self, nfe: int, **own: Any) -> Choice:
-        """How to sample with a budget of ``nfe``: one's own choices, else the plan's, or the method's."""
+        """How to sample with a budget of ``nfe``: one's ``own`` choices, else the plan's, or the method's."""
         return self.diffusion.choice(nfe, **own)
 
     def as_method(self, name: str) -> GRCD:
-        """The same network, sampled as another method would: one that shares its training."""
+        """The same network, sampled as the method ``name`` would: one that shares its training."""
         other = methods.find(name)
         if other.network != self.method.network:
             raise InputError(
@@ -360,13 +367,13 @@ class GRCD:
         return model
 
     def spends(self, nfe: int, solver: str | None = None) -> int:
-        """Network evaluations that a budget comes to: EDM's last step leaves one out."""
+        """Network evaluations that a budget of ``nfe`` comes to with a ``solver``: EDM's last step leaves one out."""
         return solvers.find(solver or self.method.solver).spends(nfe)
 
     # -- saving ----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path, force: bool = False) -> None:
-        """Write the model as a finished run folder."""
+        """Write the model to ``path`` as a finished run folder; ``force`` replaces another run that is there."""
         trained = self.trained
         with Run(path, trained.facts, force) as folder:
             if not folder.finished:
@@ -374,7 +381,7 @@ class GRCD:
 
 
 def train(model: GRCD, data: Dataset, run: str | Path, force: bool = False) -> GRCD:
-    """Train a model in a run folder; interrupted anywhere, the same call goes on where it was. Returns the model.
+    """Train a ``model`` in a run folder; interrupted anywhere, the same call goes on where it was. Returns the model.
 
     ``data``    its training and validation signals are used, and where they came from is noted in the folder
     ``run``     the folder; ``force`` begins anew where there is another run
@@ -383,7 +390,7 @@ def train(model: GRCD, data: Dataset, run: str | Path, force: bool = False) -> G
 
 
 def load(path: str | Path, device: str = "auto") -> GRCD:
-    """A model from a finished run folder."""
+    """A model from the finished run folder ``path``, on ``device``: "auto", "cpu" or "cuda"."""
     manifest, tensors = read(path)
     with contents.fitting(path):
         graph, config = contents.graph(manifest, tensors), Config.make(**manifest["config"])

@@ -19,7 +19,11 @@ from .splits import NAMES as SPLIT_NAMES
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Training, validation and test signals on one graph. A missing reading is NaN."""
+    """Training, validation and test signals on one graph.
+
+    ``train``, ``val`` and ``test`` are arrays (samples, nodes) in the signals' own ``unit``, NaN where a reading is
+    missing; ``times`` and ``filled`` say of a split when its signals were read, and which readings were filled in.
+    """
 
     name: str
     graph: Graph
@@ -28,7 +32,7 @@ class Dataset:
     test: np.ndarray
     unit: str = ""
     times: dict[str, np.ndarray] = field(default_factory=dict)  # by split: (samples,), if known
-    filled: dict[str, np.ndarray] = field(default_factory=dict)  # by split: (samples, nodes), True where made up
+    filled: dict[str, np.ndarray] = field(default_factory=dict)  # by split: (samples, nodes), True where filled in
     notes: tuple[Note, ...] = ()  # what was done on reading that the user should know
     origin: Origin = field(default_factory=Origin)  # where it came from and how it was prepared; written into every run
 
@@ -62,13 +66,13 @@ class Dataset:
         return self.origin.to_dict()
 
     def split(self, name: str) -> np.ndarray:  # (samples, nodes)
-        """The signals of train, val or test."""
+        """The signals (samples, nodes) of the split ``name``: train, val or test."""
         if name not in SPLIT_NAMES:
             raise unknown("split", name, SPLIT_NAMES)
         return getattr(self, name)
 
     def observed(self, split: str) -> np.ndarray | None:  # (samples, nodes)
-        """True where there was a reading, neither missing nor filled; None if there was one everywhere."""
+        """(samples, nodes): True where ``split`` had a reading, neither missing nor filled; None if everywhere."""
         observed = ~np.isnan(self.split(split))
         if split in self.filled:
             observed &= ~self.filled[split]

@@ -32,10 +32,12 @@ from .options import GRAPH_OPTIONS, Options
 def load_dataset(
     source: str | Path | ArrayLike, graph: str | Path | Graph | ArrayLike | None = None, **options: Any
 ) -> Dataset:
-    """A dataset by name, as exported, or signals (a file, an array, a data frame) with a graph (a file, a ``Graph``).
+    """A dataset by name, as exported, or signals with a graph; split into training, validation and test signals.
 
-    ``options`` say how they are read, see docs/data.md: symmetrize, k, bandwidth, metric, threshold, drop, common,
-    missing, fill, split_by, split_seed, val, test, cap, unit, data_dir.
+    ``source``    a name (``grcd data list``), a file, an array (samples, nodes) or a data frame
+    ``graph``     a file, a ``Graph`` or weights (nodes, nodes), where the source does not bring one
+    ``options``   how they are read, see docs/data.md: symmetrize, k, bandwidth, metric, threshold, drop, common,
+                  missing, fill, split_by, split_seed, val, test, cap, unit, data_dir
     """
     signals = opened(source, graph, **options)
     if signals.graph is None:

@@ -133,6 +133,14 @@ def check_signals(
     return x
 
 
+def warn_of_empty(x: np.ndarray) -> None:
+    """Signals to fill (signals, nodes) of which nothing was observed: that can be done all the same."""
+    empty = int(np.isnan(x).all(axis=1).sum())
+    if empty:
+        note = f"{empty} of {len(x)} signals have no reading at all:"
+        warnings.warn(f"{note} they are drawn as if nothing were known of them", InputWarning, stacklevel=4)
+
+
 def warn_of_units(x: np.ndarray, moments: Normalizer, graph: Graph) -> None:
     """Readings that are far from where they were in training, each by itself or all together."""
     z = np.abs((x - moments.mean) / moments.std)

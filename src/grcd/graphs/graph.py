@@ -95,12 +95,15 @@ def fix_signs(U: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """An undirected weighted graph with named nodes. Build it with one of the ``Graph.from_...``."""
+    """An undirected weighted graph with named nodes. Build it with one of the ``Graph.from_...``.
+
+    ``weights`` (nodes, nodes) sparse, ``node_ids`` their names, ``coords`` (nodes, 2) positions to draw them at.
+    """
 
     weights: sp.csr_array  # (nodes, nodes) symmetric, non-negative, zero diagonal
     node_ids: tuple[str, ...]
     coords: np.ndarray | None = None  # (nodes, 2) for drawing, if known
-    origin: str = "adjacency as given"  # how the graph was made; written into every run
+    origin: str = "adjacency as given"  # where its weights are from; written into every run
     one_way: int = 0  # pairs that had a weight in one direction only
     one_way_share: float = 0.0  # of the weight between nodes
     named: bool = True  # False where nobody gave names and "0", "1", ... stand in
@@ -108,7 +111,7 @@ class Graph:
     @classmethod
     def from_adjacency(
         cls,
-        adjacency: ArrayLike | sp.sparray,  # (nodes, nodes), dense or scipy sparse
+        adjacency: ArrayLike | sp.sparray,
         node_ids: Sequence[str] | None = None,
         symmetrize: str | None = None,
         coords: ArrayLike | None = None,
@@ -116,7 +119,11 @@ class Graph:
     ) -> Graph:
         """A graph from a weight matrix. Self-loops are removed after symmetrisation, as in the paper.
 
-        ``symmetrize`` is None (the matrix has to be symmetric already), "half-sum" ``(W + W^T)/2`` or "max".
+        ``adjacency``    weights (nodes, nodes): dense, scipy sparse, or a data frame, which brings its names
+        ``node_ids``     names of the nodes; "0", "1", ... without
+        ``symmetrize``   None (the matrix has to be symmetric already), "half-sum" ``(W + W^T)/2`` or "max"
+        ``coords``       positions (nodes, 2) to draw them at
+        ``origin``       where the weights are from, in words
         """
         if node_ids is None:  # a data frame brings its names
             node_ids = getattr(adjacency, "columns", None)
@@ -137,24 +144,34 @@ class Graph:
     @classmethod
     def from_edges(
         cls,
-        edges: Iterable,  # rows (source, target) or (source, target, weight)
-        node_ids: Sequence[str] | None = None,  # else in the order in which the edges name them
+        edges: Iterable,
+        node_ids: Sequence[str] | None = None,
         symmetrize: str | None = None,
     ) -> Graph:
-        """A graph from a list of edges by node name, of weight 1 where the list has none."""
+        """A graph from a list of edges by node name.
+
+        ``edges``        rows (source, target, weight), or (source, target) of weight 1
+        ``node_ids``     all nodes in order; without, those of the edges in the order in which they are named
+        ``symmetrize``   as for ``from_adjacency``, where pairs are listed both ways
+        """
         listed = EdgeList.of(edges, node_ids)
         return cls._from_list(listed, listed.matrix, symmetrize, "edge list")
 
     @classmethod
     def from_distances(
         cls,
-        edges: Iterable,  # rows (source, target, distance)
+        edges: Iterable,
         node_ids: Sequence[str] | None = None,
-        bandwidth: float | None = None,  # else the standard deviation of the distances
+        bandwidth: float | None = None,
         threshold: float = 0.1,
         symmetrize: str | None = None,
     ) -> Graph:
-        """A graph from a table of distances, by DCRNN's thresholded Gaussian kernel."""
+        """A graph from a table of distances, by DCRNN's thresholded Gaussian kernel.
+
+        ``edges``        rows (source, target, distance); ``node_ids`` and ``symmetrize`` as for ``from_edges``
+        ``bandwidth``    of the kernel; without, the standard deviation of the distances
+        ``threshold``    the smallest weight that is kept
+        """
         listed = EdgeList.of(edges, node_ids, "distance")
         W, s = kernel(listed.matrix, bandwidth, threshold)
         origin = f"distance table, weights exp(-(d/s)^2) with s = {s:.6g}, those below {float(threshold):g} dropped"
@@ -163,13 +180,20 @@ class Graph:
     @classmethod
     def from_coordinates(
         cls,
-        coords: ArrayLike,  # (nodes, 2): (x, y), or (longitude, latitude) in degrees
+        coords: ArrayLike,
         node_ids: Sequence[str] | None = None,
-        k: int | None = None,  # else five, or all of fewer
-        bandwidth: float | None = None,  # else the median of all pairwise distances
-        metric: str = "euclidean",  # or "great-circle", in kilometres
+        k: int | None = None,
+        bandwidth: float | None = None,
+        metric: str = "euclidean",
     ) -> Graph:
-        """A graph of nearest neighbours, with Gaussian weights."""
+        """A graph of nearest neighbours, with Gaussian weights.
+
+        ``coords``       positions (nodes, 2): x and y, or longitude and latitude in degrees
+        ``node_ids``     names of the nodes; "0", "1", ... without
+        ``k``            how many neighbours each node is linked to; without, five, or all of fewer
+        ``bandwidth``    of the weights; without, the median of all pairwise distances
+        ``metric``       "euclidean", or "great-circle" in kilometres
+        """
         W, s = nearest(coords, k, bandwidth, metric)
         k = min(5, W.shape[0] - 1) if k is None else k
         how = "great-circle, km" if metric == "great-circle" else metric
@@ -186,12 +210,13 @@ class Graph:
         return len(self.node_ids)
 
     def __repr__(self) -> str:
-        """Two lines: how large, and how it was made."""
+        """Two lines: how large, and where its weights are from."""
         named = f" ({some(self.node_ids, 3)})" if self.named else ""
         return f"Graph of {len(self):,} nodes{named}, {self.pairs:,} pairs\n  {shortened(self.origin, 110)}"
 
     @cached_property
     def degree(self) -> np.ndarray:  # (nodes,)
+        """The sum of each node's weights."""
         return self.weights.sum(axis=1)
 
     @cached_property
@@ -219,6 +244,7 @@ class Graph:
 
     @cached_property
     def components(self) -> int:
+        """How many connected components there are."""
         return int(sp.csgraph.connected_components(self.weights, directed=False)[0])
 
     @cached_property
@@ -231,7 +257,7 @@ class Graph:
         return digest.hexdigest()
 
     def permuted(self, order: Sequence[int]) -> Graph:
-        """The same graph with its nodes listed in another order."""
+        """The same graph with its nodes listed in another ``order``, a permutation (nodes,)."""
         places = np.asarray(order)
         W = sp.csr_array(self.weights[places][:, places])
         W.sort_indices()

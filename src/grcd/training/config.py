@@ -22,7 +22,11 @@ from .stopping import RULES
 
 @dataclass(frozen=True, init=False)
 class Config(Settings):
-    """Everything that decides what is trained. Unknown keys and impossible values are refused on construction."""
+    """Everything that decides what is trained. Unknown keys and impossible values are refused on construction.
+
+    ``method`` is a name from the table in ``training/methods.py``, ``seed`` decides all that is random,
+    and ``settings`` are the fields below and those of the backbone.
+    """
 
     method: str = "grcd"
     seed: int = ranged(0, 0, SEED_MOST)
@@ -52,7 +56,7 @@ class Config(Settings):
     max_updates: int = 40_000
 
     def __init__(self, method: str = "grcd", seed: int = 0, **settings: Any):
-        """``settings`` are the other fields, and those of the backbone's own; what is left out has its default."""
+        """What is left out has its default."""
         flat = {"method": method, "seed": seed, **settings}
         if isinstance(settings.get("network"), NetworkSetting):  # from ``dataclasses.replace``
             flat = asdict(flat.pop("network")) | flat
