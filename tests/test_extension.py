@@ -69,3 +69,13 @@ def test_fit_in_a_run_folder_still_works_and_says_what_takes_its_place(tiny, qui
     assert np.array_equal(model.sample(5), other.sample(5))
     assert np.array_equal(grcd.load(tmp_path / "two", device="cpu").sample(5), other.sample(5))
     assert other.facts["data"]["name"] == tiny.name
+    with pytest.raises(grcd.InputError, match=r"(?s)of type ndarray.*load_dataset"):
+        grcd.train(model, tiny.train, tmp_path / "three")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_a_device_that_is_not_there_is_no_damage_of_the_run(fitted, tmp_path):
+    fitted.save(tmp_path / "run")
+    with pytest.raises(grcd.InputError, match="sees no GPU") as caught:
+        grcd.load(tmp_path / "run", device="cuda")
+    assert "do not fit together" not in str(caught.value)

@@ -386,6 +386,8 @@ def train(model: GRCD, data: Dataset, run: str | Path, force: bool = False) -> G
     ``data``    its training and validation signals are used, and where they came from is noted in the folder
     ``run``     the folder; ``force`` begins anew where there is another run
     """
+    if not isinstance(data, Dataset):
+        raise InputError(f"data of type {type(data).__name__}", "a Dataset", "make one with grcd.load_dataset, or fit")
     return model._fit(data.train, data.val, run, force, data.name, data.origin)
 
 
@@ -394,6 +396,7 @@ def load(path: str | Path, device: str = "auto") -> GRCD:
     manifest, tensors = read(path)
     with contents.fitting(path):
         graph, config = contents.graph(manifest, tensors), Config.make(**manifest["config"])
-        model = GRCD(graph, device=device, **config.to_dict())
+    model = GRCD(graph, device=device, **config.to_dict())
+    with contents.fitting(path):
         model._trained = contents.restored(model.space, config, model.device, manifest, tensors)
     return model
