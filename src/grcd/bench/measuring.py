@@ -116,8 +116,9 @@ def _of_filled(cell: Filled | Baseline, fill: Fill, data: Dataset) -> dict[str, 
         holed = np.where(filling.hidden(cell.mask, *real.shape), np.nan, real)
         return {"time": {"filling": _least(lambda: list(fill(holed)), 2) * 1000 / len(holed)}}
     real, observed = data.test, data.observed("test")
-    gone = filling.hidden(cell.mask, *real.shape)
-    errors = filling.errors(fill(np.where(gone, np.nan, real)), real, gone if observed is None else gone & observed)
+    hidden = filling.hidden(cell.mask, *real.shape)
+    compared = hidden if observed is None else hidden & observed
+    errors = filling.errors(fill(np.where(hidden, np.nan, real)), real, compared)
     if not np.isfinite(list(errors.values())).all():
         raise ArithmeticError("filled readings that are not finite")
     return {"filling": errors}

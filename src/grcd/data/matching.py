@@ -49,16 +49,16 @@ def _by_name(values: np.ndarray, ids: Sequence[str] | None, graph: Graph, where:
         return values, graph, (note,) if graph.named and values.shape[1:] == (len(graph),) else ()
     if tuple(ids) == graph.node_ids:
         return values, graph, ()
-    place, here = {name: i for i, name in enumerate(ids)}, set(graph.node_ids)
-    missing, extra = [name for name in graph.node_ids if name not in place], [name for name in ids if name not in here]
+    place, nodes = {name: i for i, name in enumerate(ids)}, set(graph.node_ids)
+    missing, extra = [name for name in graph.node_ids if name not in place], [name for name in ids if name not in nodes]
     if not missing and not extra:
         return _reordered(values, [place[name] for name in graph.node_ids]), graph, ()
     if not common or len(missing) > len(graph) - 2:
         raise _mismatch(missing, extra, graph, where)
     graph = _reduced(graph, place, len(missing))
-    gone = [f"{len(extra)} of the signals ({some(extra)})"] * bool(extra)
-    gone += [f"{len(missing)} of the graph ({some(missing)})"] * bool(missing)
-    note = Note(f"nodes that only one side has, {' and '.join(gone)}", "dropped")
+    dropped = [f"{len(extra)} of the signals ({some(extra)})"] * bool(extra)
+    dropped += [f"{len(missing)} of the graph ({some(missing)})"] * bool(missing)
+    note = Note(f"nodes that only one side has, {' and '.join(dropped)}", "dropped")
     return values[:, [place[name] for name in graph.node_ids]], graph, (note,)
 
 

@@ -51,10 +51,10 @@ def read_observed(
 def _with_gaps(table: Table, graph: Graph, where: str) -> Table:
     """An empty column for each node that has none, if some have one."""
     named = table.node_ids or graph.node_ids
-    gone = [name for name in graph.node_ids if name not in named]
-    if not gone or len(gone) == len(graph):
+    absent = [name for name in graph.node_ids if name not in named]
+    if not absent or len(absent) == len(graph):
         return table
-    empty = np.full((len(table.values), len(gone)), np.nan)
-    note = Note(f"{where} has no column for {some(gone)}", "all of their readings are gaps")
-    values, names = np.hstack([table.values, empty]), (*named, *gone)
+    empty = np.full((len(table.values), len(absent)), np.nan)
+    note = Note(f"{where} has no column for {some(absent)}", "all of their readings are gaps")
+    values, names = np.hstack([table.values, empty]), (*named, *absent)
     return replace(table, values=values, node_ids=names, notes=(*table.notes, note))

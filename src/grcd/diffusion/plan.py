@@ -77,8 +77,8 @@ def count() -> int:
 
 def at(plan: Plan, nfe: int) -> Choice | None:
     """What a plan says of a budget; None if there is none."""
-    known = [budget for budget in plan if budget <= nfe]
-    return plan[max(known)] if known else None
+    affordable = [budget for budget in plan if budget <= nfe]
+    return plan[max(affordable)] if affordable else None
 
 
 def to_dict(plan: Plan) -> dict[str, dict]:

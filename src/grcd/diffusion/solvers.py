@@ -388,11 +388,11 @@ def solve(
 ) -> Tensor:
     """Integrate along a grid with a budget of ``nfe`` evaluations of ``eps_hat``; a stochastic solver needs noise."""
     solver, counted = find(name), Counted(eps_hat)
-    at = levels(name, nfe, process, grid, rho, reference) if isinstance(grid, str) else grid
-    at_hand = {"process": process, "reference": reference, "noise": noise}
-    settings: dict[str, object] = {need: at_hand[need] for need in solver.needs}
+    q = levels(name, nfe, process, grid, rho, reference) if isinstance(grid, str) else grid
+    available = {"process": process, "reference": reference, "noise": noise}
+    settings: dict[str, object] = {need: available[need] for need in solver.needs}
     if solver.evaluations == 2:
         settings["correct_last"] = nfe % 2 == 0 and not solver.to_zero
-    x = solver.function(counted, at, x_max, **settings)
+    x = solver.function(counted, q, x_max, **settings)
     assert counted.nfe == solver.spends(nfe), f"{name} spent {counted.nfe} evaluations of {nfe}"
     return x

@@ -284,8 +284,8 @@ def _checked_weights(adjacency: ArrayLike | sp.sparray) -> sp.csr_array:
         )
     for what, bad in (("NaN or infinite", ~np.isfinite(W.data)), ("negative", W.data < 0)):
         if bad.any():
-            at = W.tocoo()
-            pairs = list(zip(at.row[bad].tolist(), at.col[bad].tolist(), strict=True))
+            entries = W.tocoo()
+            pairs = list(zip(entries.row[bad].tolist(), entries.col[bad].tolist(), strict=True))
             raise InputError(
                 f"{len(pairs)} {what} weights, at (row, column) {some(pairs, 3)}",
                 "finite, non-negative weights",

@@ -202,8 +202,8 @@ def kernel(
     d = _listed(distances)
     if np.isnan(d.data).any() or (d.data < 0).any():
         bad = np.flatnonzero(np.isnan(d.data) | (d.data < 0))
-        at = [f"({d.row[e]}, {d.col[e]}) {d.data[e]:g}" for e in bad[:3]]
-        raise InputError(f"{len(bad)} distances such as {some(at)}", "numbers from 0 up", "remove those entries")
+        examples = [f"({d.row[e]}, {d.col[e]}) {d.data[e]:g}" for e in bad[:3]]
+        raise InputError(f"{len(bad)} distances such as {some(examples)}", "numbers from 0 up", "remove those entries")
     threshold = _number("threshold", threshold, lambda t: 0 <= t <= 1, "a number from 0 to 1")
     s = _bandwidth(bandwidth, lambda: _spread(d.data), "standard deviation of the distances")
     with np.errstate(over="ignore"):
@@ -243,8 +243,8 @@ def _listed(distances: ArrayLike | sp.sparray) -> sp.coo_array:
     else:
         dense = _square(_numbers("distances", distances))
         d = sp.coo_array((dense.ravel(), np.indices(dense.shape).reshape(2, -1)), shape=dense.shape)
-    there = d.data != np.inf
-    return sp.coo_array((d.data[there], (d.row[there], d.col[there])), shape=d.shape)
+    finite = d.data != np.inf
+    return sp.coo_array((d.data[finite], (d.row[finite], d.col[finite])), shape=d.shape)
 
 
 def _numbers(what: str, values: ArrayLike) -> np.ndarray:

@@ -47,8 +47,8 @@ class Mixture(Reference):
         """On a GPU neighbours of one kind share their products; on a processor, for the sake of its caches, none do."""
         kinds = [(type(part), part.B.shape) if part.B.is_cuda else k for k, part in enumerate(self.parts)]
         for _, run in groupby(range(len(kinds)), kinds.__getitem__):
-            here = [*run]
-            yield self.means[here, None], stacked([self.parts[k] for k in here])
+            places = [*run]
+            yield self.means[places, None], stacked([self.parts[k] for k in places])
 
     def to(self, device: torch.device | str) -> Self:
         return type(self)(self.weights.to(device), self.means.to(device), tuple(part.to(device) for part in self.parts))

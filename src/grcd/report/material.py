@@ -40,9 +40,9 @@ class Bands:
     def covered(self) -> tuple[float, float]:
         """The share of hidden readings in the middle 50 % and 90 % of their draws."""
         low, below, _, above, high = self.quantiles
-        there = ~np.isnan(self.truth)
+        present = ~np.isnan(self.truth)
         inside = ((a <= self.truth) & (self.truth <= b) for a, b in ((below, above), (low, high)))
-        half, most = (float(share[there].mean()) if there.any() else np.nan for share in inside)
+        half, most = (float(share[present].mean()) if present.any() else np.nan for share in inside)
         return half, most
 
 
@@ -114,8 +114,8 @@ class Material:
         distances = []
         for node, (of_x, of_y) in enumerate(zip(z(self.samples).T, z(self.real).T, strict=True)):
             of_y = of_y[~np.isnan(of_y)]
-            apart = node_kolmogorov_smirnov(of_x[:, None], of_y[:, None]) if len(of_y) else [0.0]
-            distances.append((node, float(apart[0])))
+            distance = node_kolmogorov_smirnov(of_x[:, None], of_y[:, None]) if len(of_y) else [0.0]
+            distances.append((node, float(distance[0])))
         return sorted(distances, key=lambda each: -each[1])[:count]
 
 
@@ -139,9 +139,9 @@ def _hidden(model: GRCD, data: Dataset, seed: int) -> Bands:
     starts = sorted(range(middle % SPAN, max(1, len(real) - SPAN + 1), SPAN), key=lambda start: abs(start - middle))
     first = max(starts or [middle], key=lambda start: (~np.isnan(real[start : start + SPAN])).mean())
     truth = real[first : first + SPAN].astype(np.float64)
-    there = ~np.isnan(truth)
-    spread = np.nanstd(np.where(there.any(axis=0), truth, 0.0), axis=0)
-    moves = spread / data.normalizer.std * there.mean(axis=0)
+    present = ~np.isnan(truth)
+    spread = np.nanstd(np.where(present.any(axis=0), truth, 0.0), axis=0)
+    moves = spread / data.normalizer.std * present.mean(axis=0)
     nodes = [int(node) for node in np.argsort(-moves, kind="stable")[:HIDDEN]]
     holed = truth.copy()
     holed[:, nodes] = np.nan

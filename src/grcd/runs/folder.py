@@ -77,11 +77,11 @@ class Run:
         if not os.path.exists(self.path / MANIFEST):
             return False
         self.manifest = manifest.read(self.path)
-        there, here = manifest.identity(self.manifest), manifest.identity(self.about)
-        keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
+        saved, wanted = manifest.identity(self.manifest), manifest.identity(self.about)
+        keys = [key for key in {**saved, **wanted} if saved.get(key) != wanted.get(key)]
         if keys:
             differ = "; ".join(
-                f"{key} is {_short(key, there.get(key))} there and {_short(key, here.get(key))} here" for key in keys
+                f"{key} is {_short(key, saved.get(key))} there and {_short(key, wanted.get(key))} here" for key in keys
             )
             raise InputError(
                 f"another configuration in {self.path}: {differ}",

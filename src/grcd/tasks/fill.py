@@ -66,11 +66,11 @@ def _some_at_a_time(
 ) -> Iterator[tuple[np.ndarray, Tensor]]:
     done = 0
     with bar("filling", len(rows)) as advance:
-        for some in split(rows, size):
+        for batch in split(rows, size):
             with devices.arithmetic("high"), torch.inference_mode():  # the network's, as in training
-                filled = draws(observed(some), some).transpose(0, 1)
-            yield some, filled
-            done += len(some)
+                filled = draws(observed(batch), batch).transpose(0, 1)
+            yield batch, filled
+            done += len(batch)
             advance(done, "")
 
 

@@ -76,16 +76,16 @@ def of_signals(
     added = residual(diffusion)
     with devices.arithmetic(), bar("scoring", len(z)) as advance:
         for start in range(0, len(z), diffusion.batch):
-            here = slice(start, min(start + diffusion.batch, len(z)))
-            some = z[here]
+            batch = slice(start, min(start + diffusion.batch, len(z)))
+            signals = z[batch]
             if exact:
-                value[here] = under_reference(diffusion.reference, some).cpu()
+                value[batch] = under_reference(diffusion.reference, signals).cpu()
             else:
                 few = d <= max(FEW, probes)
-                signs = None if few else random_signs(seed, range(start, here.stop), d, probes, some.device)
-                log_prob, of_signs, of_steps = under_model(added, diffusion.reference, process, some, steps, signs)
-                value[here], error[here] = log_prob.cpu(), (of_signs + of_steps).cpu()
-            advance(here.stop, "")
+                signs = None if few else random_signs(seed, range(start, batch.stop), d, probes, signals.device)
+                log_prob, of_signs, of_steps = under_model(added, diffusion.reference, process, signals, steps, signs)
+                value[batch], error[batch] = log_prob.cpu(), (of_signs + of_steps).cpu()
+            advance(batch.stop, "")
     return value, error
 
 
@@ -114,25 +114,25 @@ def under_reference(reference: Reference, z: Tensor) -> Tensor:  # (signals, d) 
 def of_readings(diffusion: Diffusion, z: Rows) -> np.ndarray:  # (signals, d)
     """``of_nodes``, some signals at a time: with gaps each has a matrix of its own."""
     d = diffusion.space.d
-    log_prob, rows = np.empty((len(z), d)), max(1, ENTRIES // d**2)
+    log_prob, size = np.empty((len(z), d)), max(1, ENTRIES // d**2)
     with torch.inference_mode(), bar("scoring readings", len(z)) as advance:
-        for start in range(0, len(z), rows):
-            here = slice(start, min(start + rows, len(z)))
-            log_prob[here] = of_nodes(diffusion.reference, z[here]).cpu()
-            advance(here.stop, "")
+        for start in range(0, len(z), size):
+            batch = slice(start, min(start + size, len(z)))
+            log_prob[batch] = of_nodes(diffusion.reference, z[batch]).cpu()
+            advance(batch.stop, "")
     return log_prob
 
 
 def of_nodes(reference: Reference, z: Tensor) -> Tensor:  # (signals, d) twice
     """``log p(x_i | x_-i)`` of the readings that are there; NaN where there is none."""
     seen = ~z.isnan()
-    together, alone = [], []
+    joints, conditionals = [], []
     for weight, mean, part in zip(reference.weights, reference.means, reference.parts, strict=True):
-        log_prob, moved, own = (_whole if seen.all() else _observed)(part, z - mean, seen)
-        together.append(weight.log() + log_prob)
-        alone.append(-moved.square() / (2 * own) + (own / (2 * math.pi)).log() / 2)
-    joint, given = torch.stack(together, -1)[:, None], torch.stack(alone, -1)  # (signals, d or 1, components)
-    return torch.where(seen, joint.logsumexp(-1) - (joint - given).logsumexp(-1), torch.nan)
+        log_prob, weighted, precisions = (_whole if seen.all() else _observed)(part, z - mean, seen)
+        joints.append(weight.log() + log_prob)
+        conditionals.append(-weighted.square() / (2 * precisions) + (precisions / (2 * math.pi)).log() / 2)
+    joint, conditional = torch.stack(joints, -1)[:, None], torch.stack(conditionals, -1)  # (signals, 1 or d, K)
+    return torch.where(seen, joint.logsumexp(-1) - (joint - conditional).logsumexp(-1), torch.nan)
 
 
 def _whole(part: Component, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -49,10 +49,10 @@ def _some_at_a_time(
     with bar("varying", len(z)) as advance:
         for start in range(0, len(z) if strength else 0, rows):
             index = range(start, min(start + rows, len(z)))
-            here = slice(index.start, index.stop)
+            batch = slice(index.start, index.stop)
             with devices.arithmetic(), torch.inference_mode():
-                varied = _varied(diffusion, process, z[here], index, strength, n, nfe, seed)
-            yield here, varied
+                varied = _varied(diffusion, process, z[batch], index, strength, n, nfe, seed)
+            yield batch, varied
             advance(index.stop, "")
 
 

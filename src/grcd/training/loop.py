@@ -71,8 +71,8 @@ class State:
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         with torch.no_grad():
-            for name, here in self.tensors().items():
-                here.copy_(tensors[name])
+            for name, tensor in self.tensors().items():
+                tensor.copy_(tensors[name])
 
 
 def draws(

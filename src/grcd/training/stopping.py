@@ -73,13 +73,13 @@ class Plateau:
 
     def restored(self, saved: dict) -> Plateau:
         """What ``to_dict`` saved of a rule like this one; a ValueError if it is of another, or of none."""
-        here = asdict(self)
-        if not isinstance(saved, dict) or set(saved) != set(here):
+        current = asdict(self)
+        if not isinstance(saved, dict) or set(saved) != set(current):
             raise ValueError("the state of no stopping rule")
         for key, value in saved.items():
             number = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
-            if (isinstance(here[key], str) or key in ("patience", "tolerance")) and value != here[key]:
-                raise ValueError(f"another stopping rule: {key} is {value!r:.40}, not {here[key]!r}")
-            if not isinstance(here[key], str) and not number:
+            if (isinstance(current[key], str) or key in ("patience", "tolerance")) and value != current[key]:
+                raise ValueError(f"another stopping rule: {key} is {value!r:.40}, not {current[key]!r}")
+            if not isinstance(current[key], str) and not number:
                 raise ValueError(f"{key} is {value!r:.40}")
         return Plateau(**saved)

@@ -160,8 +160,8 @@ class Source:
         try:
             yield
         except UnusableFiles as error:
-            came, blamed = sorted(parts.glob("*")), set(error.files)
-            removed = [path for path in came if path in blamed or not blamed]
+            downloaded, blamed = sorted(parts.glob("*")), set(error.files)
+            removed = [path for path in downloaded if path in blamed or not blamed]
             users = [path for path in own.values() if path in blamed or not blamed]
             for path in removed:
                 with suppress(OSError):
@@ -170,8 +170,8 @@ class Source:
                 parts.rmdir()  # if nothing is left
             ways = []
             if removed:
-                gone = some((path.name for path in removed), 2)
-                ways.append(f"downloaded files have been removed ({gone}): run the same command again, it brings them")
+                names = some((path.name for path in removed), 2)
+                ways.append(f"downloaded files have been removed ({names}): run the same command again, it brings them")
             if users:
                 ways.append(f"leave out, or replace, what was given ({some(path.name for path in users)})")
             raise InputError(
@@ -196,15 +196,15 @@ class Source:
                 raise InputError(f"{path}, which is not there", "a file, or a folder with files", "check the path")
             entries = sorted(path.iterdir()) if os.path.isdir(path) else [path]
             spelt = [(entry, spelling) for entry in entries for spelling in (entry.name, entry.name.lower())]
-            here = {spelling: entry for entry, spelling in spelt if self.kind(spelling)}  # METR-LA.h5 goes round too
-            if not here:
+            files = {spelling: entry for entry, spelling in spelt if self.kind(spelling)}  # METR-LA.h5 goes round too
+            if not files:
                 raise InputError(
                     f"{path}, which {'holds' if os.path.isdir(path) else 'is'} no file of {self.name}, going by the "
                     "names",
                     f"any of {', '.join(raw.format('<sensor number>') for raw in self.raw)}",
                     "give files under the names they were published with",
                 )
-            raw |= here
+            raw |= files
         return raw
 
 

@@ -41,16 +41,16 @@ def read(path: Path, label: str | None, nodes: Collection[str]) -> Table:
 
 def _wide(columns: Columns, label: str | None, labels: np.ndarray | None) -> Table:
     path, names = columns.path, columns.names
-    aside, stamps, notes = [label], None, tuple[Note, ...]()
+    no_nodes, stamps, notes = [label], None, tuple[Note, ...]()
     clock = only_clock([name for name in names if times.is_time(name) and name != label], path)
     if clock is not None:
-        aside, stamps = [label, clock], times.parsed(columns.text(clock), str(path))
+        no_nodes, stamps = [label, clock], times.parsed(columns.text(clock), str(path))
         if is_unnamed(names[0]):
-            aside, notes = [*aside, names[0]], (Note(f"the first column of {path.name} has no name", "left out"),)
+            no_nodes, notes = [*no_nodes, names[0]], (Note(f"the first column of {path.name} has no name", "left out"),)
     elif names[0] != label:
         index, stamps, notes = _index(columns)
-        aside += index
-    nodes = [name for name in names if name not in aside]
+        no_nodes += index
+    nodes = [name for name in names if name not in no_nodes]
     if not nodes:
         raise InputError(f"{path} without a column of readings", "one column a node", "export the table again")
     return Table(columns.numbers(nodes), tuple(nodes), stamps, labels, notes=notes)
