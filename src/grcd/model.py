@@ -169,12 +169,12 @@ class GRCD:
         return self._fit(train, val, run, force, name, None if about is None else Origin.of(about))
 
     def _fit(self, train: ArrayLike, val: ArrayLike | None, *folder: Any) -> GRCD:
-        x_train = check_signals(train, self.graph, "training signals", gaps=True)
+        x_train = check_signals(train, self.space, "training signals", gaps=True)
         if val is None:
             cut = max(1, len(x_train) // 10)
             x_train, val = x_train[:-cut], x_train[-cut:]
-            check_signals(x_train, self.graph, "training signals left after a tenth was kept for validation", gaps=True)
-        x_val = check_signals(val, self.graph, "validation signals", least=1, gaps=True)
+            check_signals(x_train, self.space, "training signals left after a tenth was kept for validation", gaps=True)
+        x_val = check_signals(val, self.space, "validation signals", least=1, gaps=True)
         self._trained = runs.train(self.space, self.config, self.device, x_train, x_val, *folder)
         self._memory = Memory()
         return self
@@ -185,7 +185,7 @@ class GRCD:
 
     def seconds_per_update(self, train: ArrayLike) -> float:
         """Seconds that an update takes here, measured on a few of the signals ``train`` (samples, nodes)."""
-        x = check_signals(train, self.graph, "training signals", gaps=True)
+        x = check_signals(train, self.space, "training signals", gaps=True)
         z = Normalizer.fit(x, self.graph).apply(x, evenly(len(x), 1000))
         return fit.seconds_per_update(self.space, self.config, self.device, z)
 
@@ -217,7 +217,7 @@ class GRCD:
         captured = self._memory if self._memory.again(n, batch, precision, choices) else None
         with bar("sampling", n) as advance:
             z = sample(diffusion, n, "terminal", seed, choices, batch, precision, captured, advance)
-        return self._in_units(z)
+        return self.space.shaped(self._in_units(z))
 
     def impute(
         self,
@@ -233,12 +233,12 @@ class GRCD:
 
         What was observed comes out as it went in.
         """
-        x = check_signals(signals, self.graph, "signals to fill", least=1, gaps=True)
+        x = check_signals(signals, self.space, "signals to fill", least=1, gaps=True)
         parts = self.fillings(x, n, nfe, seed, posterior, solver, batch)
         ensemble = np.empty((n, *x.shape))
         for rows, draws in parts:
             ensemble[:, rows] = draws
-        return ensemble
+        return self.space.shaped(ensemble)
 
     def fillings(
         self,
@@ -292,7 +292,7 @@ class GRCD:
 
         for some, draws in fill.fill(self.diffusion, observed, rows, n, nfe, seed, posterior, solver):
             ensemble[:, some] = self._in_units(draws)
-        return ensemble
+        return self.space.shaped(ensemble)
 
     def augment(
         self, signals: ArrayLike, strength: float, n: int = 1, nfe: int = 4, seed: int = 0
@@ -307,7 +307,7 @@ class GRCD:
         z = ZScored(x, self.normalizer, self.device)
         for rows, variations in vary.vary(diffusion, z, strength, n, nfe, seed):
             varied[:, rows] = self._in_units(variations).swapaxes(0, 1)
-        return varied
+        return self.space.shaped(varied)
 
     def log_prob(
         self, signals: ArrayLike, posterior: str = "diffusion", steps: int = 16, probes: int = 4, seed: int = 0
@@ -344,7 +344,7 @@ class GRCD:
 
     def _familiar(self, signals: ArrayLike, what: str, gaps: bool = False) -> np.ndarray:
         """Signals as an array, after a look at their units."""
-        x = check_signals(signals, self.graph, what, least=1, gaps=gaps)
+        x = check_signals(signals, self.space, what, least=1, gaps=gaps)
         warn_of_units(x, Normalizer.of(self.facts["normalizer"]), self.graph)
         return x
 

@@ -11,10 +11,12 @@ from laws import close, examples
 from grcd.core.errors import InputError
 from grcd.data.normalizer import Normalizer, check_signals
 from grcd.graphs.graph import Graph
+from grcd.graphs.space import SignalSpace
 
 many = examples(40)
 NAMES = ["north", "east", "south", "west"]
 GRAPH = Graph.from_adjacency(np.ones((4, 4)), NAMES)
+SPACE = SignalSpace(GRAPH)
 seeds = st.integers(0, 2**32 - 1)
 samples = st.integers(2, 20)
 
@@ -160,12 +162,12 @@ def test_nodes_observed_less_than_twice_are_refused_by_name(left):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_signals_in_floating_point_are_not_copied(dtype):
     x = np.array([[1, 2, 3, np.nan], [5, 6, 7, 9]], dtype=dtype)
-    assert check_signals(x, GRAPH, gaps=True) is x
+    assert check_signals(x, SPACE, gaps=True) is x
 
 
 @pytest.mark.parametrize("x", [[[1, 2, 3, 4], [5, 6, 7, 9]], np.array([[1, 2, 3, 4], [5, 6, 7, 9]], dtype=np.int8)])
 def test_other_numbers_come_back_as_float64_with_the_same_values(x):
-    checked = check_signals(x, GRAPH)
+    checked = check_signals(x, SPACE)
     assert checked.dtype == np.float64
     np.testing.assert_array_equal(checked, [[1, 2, 3, 4], [5, 6, 7, 9]])
 
@@ -177,11 +179,11 @@ def test_gaps_do_not_excuse_infinite_values(small_blocks):
     with pytest.raises(
         InputError, match=r"^got 3 infinite values in signals, the first in signal 8, at nodes east, west\n"
     ):
-        check_signals(x, GRAPH, gaps=True)
+        check_signals(x, SPACE, gaps=True)
     with pytest.raises(
         InputError, match=f"(?s)^got {np.isnan(x).sum() + 3} NaN or infinite values .*make the signals again"
     ):
-        check_signals(x, GRAPH)
+        check_signals(x, SPACE)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +204,7 @@ def test_gaps_do_not_excuse_infinite_values(small_blocks):
 )
 def test_bad_signals_are_refused_with_the_reason_and_the_remedy(x, words):
     with pytest.raises(InputError) as error:
-        check_signals(x, GRAPH, "validation signals")
+        check_signals(x, SPACE, "validation signals")
     got, expected, fix = str(error.value).split("\n")
     assert (got[:4], expected[:9], fix[:8]) == ("got ", "expected ", "to fix: ")
     assert "validation signals" in got
@@ -210,11 +212,11 @@ def test_bad_signals_are_refused_with_the_reason_and_the_remedy(x, words):
 
 
 def test_how_few_signals_are_enough_is_the_callers_choice():
-    np.testing.assert_array_equal(check_signals([[1, 2, 3, 4]], GRAPH, least=1), [[1, 2, 3, 4]])
+    np.testing.assert_array_equal(check_signals([[1, 2, 3, 4]], SPACE, least=1), [[1, 2, 3, 4]])
     with pytest.raises(InputError, match="got 2 samples in signals\nexpected 3 or more"):
-        check_signals(np.zeros((2, 4)), GRAPH, least=3)
+        check_signals(np.zeros((2, 4)), SPACE, least=3)
 
 
 def test_as_many_samples_as_nodes_are_not_taken_for_transposed():
     square = np.arange(16.0).reshape(4, 4)
-    np.testing.assert_array_equal(check_signals(square, GRAPH), square)
+    np.testing.assert_array_equal(check_signals(square, SPACE), square)

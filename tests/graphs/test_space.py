@@ -92,14 +92,17 @@ def test_one_step_and_one_channel_is_the_graph_itself():
 def test_signals_are_flattened_and_come_back():
     space = SignalSpace(ring(5), steps=4, channels=3)
     assert space.axes == {"steps": 4, "nodes": 5, "channels": 3}
-    x = RANDOM.standard_normal((2, 7, 4, 5, 3))
+    x = RANDOM.standard_normal((7, 4, 5, 3))
     rows = space.flat(x)
-    assert rows.shape == (2, 7, 60)
-    assert rows[1, 2, 1 * 15 + 2 * 3 + 1] == x[1, 2, 1, 2, 1]
+    assert rows.shape == (7, 60)
+    assert rows[2, 1 * 15 + 2 * 3 + 1] == x[2, 1, 2, 1]
     assert np.array_equal(space.shaped(rows), x)
+    assert np.array_equal(space.shaped(rows[None]), x[None])
     assert SignalSpace(ring(5), steps=4).shape == (4, 5)
     assert SignalSpace(ring(5), channels=2).shape == (5, 2)
-    with pytest.raises(grcd.InputError, match="4 steps x 5 nodes x 3 channels"):
+    with pytest.raises(grcd.InputError, match=r"(?s)\(samples, 4, 5, 3\).*4 steps and 3 channels"):
         space.flat(x[..., :2])
+    with pytest.raises(grcd.InputError, match=r"(?s)of shape \(5, 9\).*transpose"):
+        SignalSpace(ring(5)).flat(np.zeros((5, 9)))
     with pytest.raises(grcd.InputError, match="steps"):
         SignalSpace(ring(5), steps=0)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.rows import evenly
-from ..data import Dataset
+from ..data import Dataset, catalog
 from ..evaluation import ammd, distances, farther_test, filling, floor, permutation_test
 from ..evaluation.controls import draw
 from ..model import GRCD
@@ -22,7 +22,6 @@ from .cells import Baseline, Cell, Control, Filled, Floor, Generated
 
 FILLINGS = 100  # draws for each signal with gaps
 TIMED = 200  # signals that are filled to see how long it takes
-POSSIBLE = {"metr-la": (0.0, 120.0)}  # what a loop detector can report, in mph
 Fill = Callable[[np.ndarray], Iterator[tuple[np.ndarray, np.ndarray]]]  # signals with gaps -> rows and completions
 
 
@@ -100,8 +99,8 @@ def diagnostics(x: np.ndarray, z: np.ndarray, real: np.ndarray, setting: str) ->
         "dispersion": float(np.median(x.std(axis=0) / real.std(axis=0))),
         "node_std": [round(float(s), 4) for s in z.std(axis=0)],
     }
-    if setting in POSSIBLE:
-        low, high = POSSIBLE[setting]
+    if setting in catalog.SETTINGS and (possible := catalog.SETTINGS[setting].possible):
+        low, high = possible
         content["outside"] = float(((x < low) | (x > high)).mean())
     return content
 

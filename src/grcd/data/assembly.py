@@ -11,6 +11,7 @@ import numpy as np
 from ..core.errors import InputError, some
 from ..core.rows import evenly
 from ..graphs.graph import Graph
+from ..graphs.space import SignalSpace
 from . import gaps, outliers, splits
 from .dataset import Dataset
 from .formats.signals import read_signals
@@ -133,7 +134,7 @@ def _with_own_files(table: Table, graph: Graph, options: Options, where: str) ->
 
 def _appended(table: Table, more: Table, graph: Graph, options: Options, where: str) -> Table:
     values, notes = fitted(more.values, more.node_ids, graph, where, options.common)
-    values = check_signals(values, graph, where, 1, gaps=True)
+    values = check_signals(values, SignalSpace(graph), where, 1, gaps=True)
     if (table.times is None) != (more.times is None):
         notes = (*notes, Note(f"only one of {where} and the training signals has times", "they are left out"))
     times = None if table.times is None or more.times is None else [table.times, more.times]

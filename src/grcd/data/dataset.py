@@ -11,6 +11,7 @@ import numpy as np
 from ..core.errors import InputError, shortened, unknown
 from ..core.rows import blocks
 from ..graphs.graph import Graph
+from ..graphs.space import SignalSpace
 from .normalizer import Normalizer, check_signals
 from .notes import Note
 from .origin import Origin
@@ -38,7 +39,8 @@ class Dataset:
 
     def __post_init__(self) -> None:
         for split in SPLIT_NAMES:
-            checked = check_signals(self.split(split), self.graph, f"{split} signals of {self.name}", gaps=True)
+            what = f"{split} signals of {self.name}"
+            checked = check_signals(self.split(split), SignalSpace(self.graph), what, gaps=True)
             object.__setattr__(self, split, checked)
             self._check_beside(split, checked.shape)
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from ..core.errors import InputError, InputWarning, some
 from ..core.rows import blocks, observed_mean, parts
 from ..graphs.graph import Graph
+from ..graphs.space import SignalSpace
 
 WILD = 20.0  # z-scores beyond which a reading is probably in another unit
 OFF = 4.0  # z-scores that half of all readings are beyond only if all are in another unit
@@ -101,14 +102,14 @@ def _refuse_nodes(which: np.ndarray, graph: Graph, what: str, expected: str) -> 
 
 
 def check_signals(
-    signals: ArrayLike, graph: Graph, what: str = "signals", least: int = 2, gaps: bool = False
-) -> np.ndarray:  # (samples, nodes)
-    """Signals as an array that fits the graph, or an error that says why not.
+    signals: ArrayLike, space: SignalSpace, what: str = "signals", least: int = 2, gaps: bool = False
+) -> np.ndarray:  # (samples, d)
+    """Signals as rows of the space that they live in, or an error that says why not.
 
     float32 and float64 arrays come back as they are, without a copy; anything else as float64. With ``gaps`` entries
     may be missing (NaN).
     """
-    signals = _by_name(signals, graph, what)
+    graph, signals = space.graph, _by_name(signals, space.graph, what)
     try:
         x = np.asarray(signals)
         if x.dtype not in (np.float32, np.float64):
@@ -118,11 +119,7 @@ def check_signals(
         raise InputError(
             f"{what} that are not all numbers", "an array (samples, nodes) of numbers", "remove text and ragged rows"
         ) from None
-    if x.ndim != 2 or x.shape[1] != len(graph):
-        do = "pass one column per node of the graph, one row per sample"
-        if x.ndim == 2 and x.shape[0] == len(graph):
-            do = "transpose them: rows are samples, columns are nodes"
-        raise InputError(f"{what} of shape {x.shape}", f"(samples, {len(graph)}), as the graph has nodes", do)
+    x = space.flat(x, what)
     if len(x) < least:
         raise InputError(
             f"{len(x)} sample{'s' * (len(x) != 1)} in {what}",

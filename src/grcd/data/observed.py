@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.errors import some
 from ..graphs.graph import Graph
+from ..graphs.space import SignalSpace
 from . import gaps
 from .formats.signals import read_signals
 from .formats.table import Table
@@ -44,7 +45,7 @@ def read_observed(
     warn((*table.notes, *notes))
     place = {name: i for i, name in enumerate(graph.node_ids)}
     names = [name for name in table.node_ids or graph.node_ids if name in place]
-    x = check_signals(x, graph, str(file), least=1, gaps=True)
+    x = check_signals(x, SignalSpace(graph), str(file), least=1, gaps=True)
     return Observed(x, table.times, names, [place[name] for name in names])
 
 

@@ -42,7 +42,7 @@ import torch
 from torch import Tensor
 
 from ..graphs.graph import Spectrum
-from ..graphs.space import Basis
+from ..graphs.kronecker import Basis
 from ..references.propagator import Level
 from .grids import Grid
 

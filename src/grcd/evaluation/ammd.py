@@ -24,6 +24,7 @@ from ..core.tables import aligned
 from ..data import Dataset
 from ..data.normalizer import check_signals
 from ..graphs.graph import Graph
+from ..graphs.space import SignalSpace
 from ..metrics.mmd import mmd2
 from ..metrics.statistics import STATISTICS, Mask
 from .controls import controls as fitted
@@ -119,7 +120,7 @@ def evaluate(
             "a Dataset: it has the graph, the training statistics and the held-out signals",
             "load one with load_dataset, or make one: Dataset(name, graph, train, val, test)",
         )
-    x = check_signals(signals, data.graph, "generated signals")
+    x = check_signals(signals, SignalSpace(data.graph), "generated signals")
     held_out, seen = _held_out(data, split, observed_only)
 
     def compared(x: np.ndarray) -> Scores:

@@ -33,6 +33,7 @@ from ..core.tables import aligned
 from ..data import Dataset
 from ..data.normalizer import check_signals
 from ..graphs.graph import Graph
+from ..graphs.space import SignalSpace
 from ..metrics import distances as metrics
 from ..metrics.mmd import median_distance, mmd2
 from ..metrics.statistics import STATISTICS
@@ -87,7 +88,7 @@ def distances(
     data        graph, training signals and the split, none of them with gaps
     returns     by name (``TITLES``) the distance, its floor and the floor's spread
     """
-    x = data.normalizer.apply(check_signals(signals, data.graph, "generated signals"))
+    x = data.normalizer.apply(check_signals(signals, SignalSpace(data.graph), "generated signals"))
     y, train = (_whole(data, name) for name in (split, "train"))
     near = train[evenly(len(train), len(y))]  # the floor's
     parts = [(near[a], y[b]) for a, b in zip(_dealt(len(near), 0), _dealt(len(y), 1), strict=True)]

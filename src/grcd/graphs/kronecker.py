@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
+Basis: TypeAlias = "Tensor | Kronecker"  # (d, modes) orthonormal columns
 PRODUCTS = (torch.matmul, Tensor.matmul, Tensor.__matmul__)  # with a tensor on the left
 
 

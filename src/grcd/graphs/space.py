@@ -18,16 +18,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from ..core.errors import InputError, whole_number
 from .graph import Graph, Spectrum, fix_signs
-from .kronecker import Kronecker
 
-Basis = Tensor | Kronecker  # (d, modes) orthonormal columns
+if TYPE_CHECKING:
+    from .kronecker import Kronecker
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +57,19 @@ class SignalSpace:
         """Of a signal, as it comes and goes."""
         return tuple(self.axes.values())
 
-    def flat(self, signals: np.ndarray) -> np.ndarray:  # (..., steps, nodes, channels) -> (..., d)
-        """Signals as rows of ``d`` numbers."""
-        lead = signals.shape[: signals.ndim - len(self.shape)]
-        if signals.shape != lead + self.shape:
-            expected = " x ".join(f"{size} {name}" for name, size in self.axes.items())
-            raise InputError(f"signals of shape {signals.shape}", f"signals of {expected}", "one signal a row")
-        return signals.reshape(*lead, self.d)
+    def flat(self, signals: np.ndarray, what: str = "signals") -> np.ndarray:  # (samples, *shape) -> (samples, d)
+        """Signals as rows of ``d`` numbers; an error says what they are and what fits."""
+        if signals.shape[1:] != self.shape or signals.ndim == 0:
+            sizes = ", ".join(map(str, self.shape))
+            axes = f"as the graph has {'nodes' if len(self.shape) == 1 else 'nodes, and windows ' + self._described()}"
+            do = "pass one column per node of the graph, one row per sample"
+            if len(self.shape) == 1 and signals.ndim == 2 and len(signals) == self.d:
+                do = "transpose them: rows are samples, columns are nodes"
+            raise InputError(f"{what} of shape {signals.shape}", f"(samples, {sizes}), {axes}", do)
+        return signals if signals.ndim == 2 else signals.reshape(len(signals), self.d)
+
+    def _described(self) -> str:
+        return " and ".join(f"{size} {name}" for name, size in self.axes.items() if name != "nodes")
 
     def shaped(self, rows: np.ndarray) -> np.ndarray:  # (..., d) -> (..., steps, nodes, channels)
         """The way back."""
@@ -89,6 +94,10 @@ class ProductSpectrum(Spectrum):
 
     @cached_property
     def basis(self) -> Kronecker:
+        import torch  # which reading a graph can do without
+
+        from .kronecker import Kronecker
+
         time = () if self.steps == 1 else (torch.from_numpy(path(self.steps).U),)
         return Kronecker(*time, torch.from_numpy(self.U), *(() if self.channels == 1 else (self.channels,)))
 

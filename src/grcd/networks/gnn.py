@@ -29,8 +29,7 @@ from torch import Tensor, nn
 from ..core.errors import InputError
 from ..core.settings import ranged
 from ..graphs.graph import Spectrum
-from ..graphs.kronecker import Kronecker
-from ..graphs.space import Basis
+from ..graphs.kronecker import Basis, Kronecker
 from .kernels import silu_norm
 from .setting import NetworkSetting
 

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..graphs.space import Basis
+from ..graphs.kronecker import Basis
 from .propagator import Level, Propagator
 
 

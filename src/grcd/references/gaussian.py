@@ -31,7 +31,7 @@ from torch import Tensor
 from ..core.streams import Stream
 from ..core.systems import solve
 from ..graphs.graph import Spectrum
-from ..graphs.space import Basis
+from ..graphs.kronecker import Basis
 from .component import Component
 from .propagator import Level
 from .reference import Reference

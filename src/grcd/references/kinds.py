@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..core.streams import Stream
 from ..graphs.graph import Spectrum
-from ..graphs.space import Basis
+from ..graphs.kronecker import Basis
 from .covariance import ledoit_wolf
 from .gaussian import Spectral, spectral
 from .reference import Reference

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..graphs.space import Basis
+from ..graphs.kronecker import Basis
 from .component import Component, stacked
 from .gaussian import Gaussian, LowRank
 from .observations import choose

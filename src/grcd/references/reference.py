@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..graphs.space import Basis
+from ..graphs.kronecker import Basis
 from .component import Component
 from .observations import Observations, Posterior
 from .propagator import Level

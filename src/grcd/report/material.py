@@ -15,6 +15,7 @@ from ..data import Dataset
 from ..data.dataset import fingerprint
 from ..data.normalizer import check_signals
 from ..evaluation import Distance, Scores, distances, evaluate
+from ..graphs.space import SignalSpace
 from ..metrics.distances import node_kolmogorov_smirnov
 from ..metrics.ensemble import quantiles
 from ..model import GRCD
@@ -87,7 +88,8 @@ class Material:
                 "the data that the run was trained on",
                 "name them and their graph as for grcd train",
             )
-        x = model.sample(n, nfe, seed) if samples is None else check_signals(samples, data.graph, "samples")
+        space = SignalSpace(data.graph)
+        x = model.sample(n, nfe, seed) if samples is None else check_signals(samples, space, "samples")
         x = x[evenly(len(x), MOST)]
         how = f"{nfe} network evaluations, seed {seed}"
         return cls(

@@ -25,6 +25,7 @@ class Setting:
     """A dataset as a setting of the benchmark."""
 
     bounds: str = ""  # of the readings there are, as LOW,HIGH
+    possible: tuple[float, float] | None = None  # what a sensor can report
     near_zero_kappa: float = 32.64  # where the terminal SNR of the reference is a hundredth or less
 
 
