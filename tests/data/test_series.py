@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from laws import close, examples
 
 import grcd
-from grcd.data.series import Series
+from grcd.data.series import Series, interval_of, readable
 
 HOUR = np.timedelta64(1, "h")
 
@@ -67,6 +67,36 @@ def test_irregular_times_are_refused_with_the_steps_there_are_and_put_on_a_clock
         Series(numbered(3)).regular(5.0)
     with pytest.raises(grcd.InputError, match="at most"):
         series.regular(np.timedelta64(1, "ns"))
+
+
+def test_months_are_told_what_to_do():
+    months = np.arange("2020-01", "2022-01", dtype="datetime64[M]").astype("datetime64[ns]")
+    with pytest.raises(grcd.InputError, match=r"(?s)31d \(13 times\).*number the rows"):
+        Series(numbered(24), months).refuse_irregular("x.csv")
+
+
+def test_rounding_makes_no_steps():
+    series = Series(numbered(50), 1.7e9 + 0.1 * np.arange(50))
+    series.refuse_irregular("x.csv")
+    assert series.breaks.tolist() == []
+    assert series.interval == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("5min", 300), ("1h", 3600), (" 2 d", 172_800), ("30s", 30), ("0.5h", 1800)]
+)
+def test_an_interval_in_words(text, seconds):
+    assert interval_of(text, hours((0, 2))) == np.timedelta64(seconds, "s")
+    assert readable(interval_of(text, None)).replace("30min", "0.5h") == text.replace(" ", "")
+    assert interval_of("2.5", np.arange(3.0)) == 2.5
+
+
+@pytest.mark.parametrize("text", ["", "0min", "-5min", "five", "5m", "1e9999h", "nan", "5", "1.2.3h"])
+def test_an_interval_that_is_none_is_refused(text):
+    with pytest.raises(grcd.InputError, match="5min"):
+        interval_of(text, hours((0, 2)))
+    with pytest.raises(grcd.InputError, match="a number, as the times are"):
+        interval_of("5min", np.arange(3))
 
 
 def test_a_few_breaks_are_no_irregularity():

@@ -27,7 +27,7 @@ def list_data() -> None:
 
 @app.command()
 def get(
-    name: Annotated[str, typer.Argument(help="metr-la or molene.")],
+    name: Annotated[str, typer.Argument(help="aqi36, beijing, metr-la or molene.")],
     data_dir: Annotated[
         Path | None, typer.Option(help="Where to put it; by default GRCD_DATA, or else the user's cache folder.")
     ] = None,
@@ -38,10 +38,11 @@ def get(
         str | None, typer.Option(help="Download from here in place of https://raw.githubusercontent.com.")
     ] = None,
 ) -> None:
-    """Bring METR-LA or Molene from their public homes, checked against known sums. Goes on where it was interrupted.
+    """Bring published data from their public homes, checked against known sums. Goes on where it was interrupted.
 
     METR-LA: speeds from the repository thanhquanse/PGAIN-VS, which states no licence; graph and positions from
     liyaguang/DCRNN (MIT), with which the data were published. Molene: Meteo-France, Licence Ouverte / Open Licence.
+    AQI-36: LMZZML/PriSTI, which states no licence. Beijing: UCI, CC BY 4.0, through MaureenOShea/SemesterProject2.
     """
     from ..data import catalog
     from ..data.catalog.sources import folders
@@ -55,7 +56,9 @@ def get(
 @app.command("inspect")
 @on_data
 def inspect_data(
-    files: Annotated[list[str], typer.Argument(help="Files of signals, or names of datasets.")],
+    files: Annotated[
+        list[str], typer.Argument(help="Files of signals, or names of datasets; NAME=FILE ... for several channels.")
+    ],
     options: dict,
     as_json: Json = False,
     picture: Annotated[Path | None, typer.Option(help="Draw it too: a .png file.")] = None,
@@ -64,13 +67,18 @@ def inspect_data(
     """One screen that tells whether these data suit the method, with a remedy for whatever does not."""
     from ..core.errors import InputError
     from ..core.files import refuse_existing
+    from ..data.formats.channels import named
     from ..report.inspection import inspect
 
+    channels = [file for file in files if named(file)[0]]  # together they are one dataset
+    sources: dict[str, str | list[str]] = {file: file for file in files if file not in channels}
+    sources |= {" ".join(channels): channels} if channels else {}
+    files = list(sources)
     if picture is not None:
         if len(files) > 1:
             raise InputError(f"--picture for {len(files)} files", "one file", "draw one at a time")
         refuse_existing(picture, force)
-    inspections = {file: inspect(file, picture=picture, **options) for file in files}
+    inspections = {file: inspect(source, picture=picture, **options) for file, source in sources.items()}
     if as_json:
         values = {file: inspection.to_dict() for file, inspection in inspections.items()}
         print(json.dumps(values[files[0]] if len(files) == 1 else values))

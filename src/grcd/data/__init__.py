@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .dataset import Dataset
-    from .loading import load_dataset
+    from .loading import load_dataset, load_series
+    from .series_dataset import SeriesDataset
 
 # Looked up when first used: the command line reads `options` before anything heavy is loaded.
-_HOME = {"Dataset": "dataset", "load_dataset": "loading"}
-__all__ = ["Dataset", "load_dataset"]
+_HOME = {
+    "Dataset": "dataset",
+    "SeriesDataset": "series_dataset",
+    "load_dataset": "loading",
+    "load_series": "loading",
+}
+__all__ = ["Dataset", "SeriesDataset", "load_dataset", "load_series"]
 
 
 def __getattr__(name: str) -> Any:

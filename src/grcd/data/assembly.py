@@ -55,7 +55,7 @@ class Opened:
 
 
 def _assembled(name: str, table: Table, network: Graph, options: Options, where: str) -> Dataset:
-    table, network = _without(options.drop, table, network)
+    table, network = leave_out(options.drop, table, network)
     values, graph, notes = matched(table.values, table.node_ids, network, where, options.common)
     table = replace(table, values=values, notes=(*table.notes, *notes))
     table, rows, apart = _with_own_files(table, graph, options, where)
@@ -64,7 +64,7 @@ def _assembled(name: str, table: Table, network: Graph, options: Options, where:
     absent = gaps.missing(table.values)
     notes = (
         *table.notes,
-        *_marker_notes(table.values, markers),
+        *marker_notes(table.values, markers),
         *_gap_notes(absent, len(table.values), graph, policy),
         *outliers.notes(table.values, graph.node_ids, table.times),
     )
@@ -96,7 +96,7 @@ def _assembled(name: str, table: Table, network: Graph, options: Options, where:
     )
 
 
-def _without(drop: Sequence[str], table: Table, graph: Graph) -> tuple[Table, Graph]:
+def leave_out(drop: Sequence[str], table: Table, graph: Graph) -> tuple[Table, Graph]:
     """Leave nodes out on both sides."""
     names = [str(name) for name in drop]
     strange = [name for name in names if name not in graph.node_ids and name not in (table.node_ids or ())]
@@ -125,7 +125,7 @@ def _with_own_files(table: Table, graph: Graph, options: Options, where: str) ->
     for split, file in own.items():
         more = read_signals(file, nodes=graph.node_ids)
         if options.drop and more.node_ids:
-            more = _without([name for name in options.drop if name in more.node_ids], more, graph)[0]
+            more = leave_out([name for name in options.drop if name in more.node_ids], more, graph)[0]
         table = _appended(table, more, graph, options, str(file))
         rows[split] = slice(count, len(table.values))
         count = len(table.values)
@@ -165,7 +165,7 @@ def _kept(values: np.ndarray, rows: dict, cap: Sequence[int], policy: str) -> tu
     return kept, int((~seen).sum())
 
 
-def _marker_notes(values: np.ndarray, markers: Sequence[float]) -> list[Note]:
+def marker_notes(values: np.ndarray, markers: Sequence[float]) -> list[Note]:
     """Readings that look like markers of missing ones."""
     share, far = 0.0 if 0 in markers else gaps.suspicious_zeros(values), gaps.far_constant(values)
     notes = []

@@ -3,11 +3,14 @@
 data = grcd.load_dataset("metr-la")
 data = grcd.load_dataset("readings.csv", graph="stations.csv")
 data = grcd.load_dataset("speeds.parquet", graph="adj_mx.pkl", symmetrize="half-sum", missing=[0], fill="linear")
+data = grcd.data.load_series(["temp=a.csv", "wind=b.csv"], graph="stations.csv")
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +19,21 @@ from numpy.typing import ArrayLike
 
 from ..core.errors import InputError, unknown
 from ..graphs.graph import Graph
-from . import catalog, notes
+from . import catalog, gaps, notes
 from . import times as clock
 from .assembly import Opened
+from .channels import Channels
 from .dataset import Dataset
 from .formats import exported
+from .formats.channels import named, read_channels
 from .formats.graphs import read_graph
 from .formats.npz import Archive
 from .formats.refusals import existing
 from .formats.signals import read_signals
 from .formats.table import Table
 from .options import GRAPH_OPTIONS, Options
+from .series import Series, interval_of
+from .series_dataset import SeriesDataset, assembled
 
 
 def load_dataset(
@@ -49,13 +56,83 @@ def load_dataset(
     return data
 
 
+def load_series(
+    source: Any, graph: str | Path | Graph | ArrayLike | None = None, times: ArrayLike | None = None, **options: Any
+) -> SeriesDataset:
+    """Rows in time: a dataset by name, files (`NAME=FILE` for each of several channels), arrays or data frames.
+
+    ``source`` may also be an array (time, nodes[, channels]), with ``times`` (time,) if there are any, or a dictionary
+    with a file, an array or a data frame for each channel. ``options`` as for ``load_dataset``, and ``every``; nothing
+    is filled or capped.
+    """
+    chosen = Options.of({"graph": graph, **options})
+    if isinstance(source, str) and source in catalog.DATASETS:
+        return catalog.DATASETS[source].series(chosen)
+    name, channels, network, where = opened_series(source, chosen, times)
+    if network is None:
+        raise InputError(f"{where} without a graph", "a graph for it", "name its file with --graph")
+    data = assembled(name, channels, network, chosen, where)
+    notes.warn(data.notes)
+    return data
+
+
+def opened_series(
+    source: Any, options: Options, times: ArrayLike | None = None
+) -> tuple[str, Channels, Graph | None, str]:
+    """What ``load_series`` reads: a name, all channels, the graph if there is one, and where that was."""
+    files = _files(source)
+    if files is None:
+        tables = source if isinstance(source, Mapping) else {"": source}
+        read = {str(name): _channel(part, options, times) for name, part in tables.items()}
+        parts = {name or key: table for name, made in read.items() for key, table in made.items()}
+        return "series", Channels.of(parts, "series"), _graph(Path(), options) if options.graph else None, "series"
+    paths = [existing(named(file)[1]) for file in files]
+    if len(paths) == 1 and exported.is_dataset(paths[0]):
+        raise InputError(f"{paths[0]}, an exported dataset, in time", "rows in time", "give the original files")
+    network = _graph(paths[0], options)
+    nodes, where = () if network is None else network.node_ids, ", ".join(str(path) for path in paths)
+    return paths[0].stem, Channels.of(read_channels(files, options.label, nodes), where), network, where
+
+
+def _files(source: Any) -> list[str | Path] | None:
+    """The files that a source names; None if it is made of arrays."""
+    if isinstance(source, str | Path):
+        name = str(source)
+        if "=" not in name and Path(source).suffix == "" and not os.path.exists(source):
+            raise unknown("dataset", name, catalog.DATASETS)
+        return [source]
+    if isinstance(source, Mapping):
+        given = [isinstance(part, str | Path) for part in source.values()]
+        return [f"{name}={file}" for name, file in source.items()] if all(given) and given else None
+    listed = isinstance(source, Sequence) and len(source) > 0 and all(isinstance(part, str | Path) for part in source)
+    return list(source) if listed else None
+
+
+def _channel(part: Any, options: Options, times: ArrayLike | None) -> dict[str, Table]:
+    """Tables of an array (time, nodes[, channels]), a data frame, or a file."""
+    if isinstance(part, str | Path):
+        return read_channels(part, options.label)
+    stamps = None if times is None else clock.parsed(np.asarray(times), "times")
+    if np.ndim(part) != 3:
+        return {"": _timed(_table(part), stamps)}
+    values = np.asarray(part, dtype=np.float64)
+    return {f"channel {k}": _timed(_table(values[:, :, k]), stamps) for k in range(values.shape[2])}
+
+
+def _timed(table: Table, times: np.ndarray | None) -> Table:
+    if times is None:
+        return table
+    return replace(table, times=times).checked(Path("the array")).in_order("the times")
+
+
 def opened(
     source: str | Path | ArrayLike, graph: str | Path | Graph | ArrayLike | None = None, **options: Any
 ) -> Opened:
     """Find and read what ``load_dataset`` names, up to the point where the two sides have to fit together."""
     chosen = Options.of({"graph": graph, **options})
     if not isinstance(source, str | Path):
-        return Opened("signals", _table(source), _graph(Path(), chosen) if chosen.graph else None, chosen, "signals")
+        network = _graph(Path(), chosen) if chosen.graph else None
+        return Opened("signals", _on_clock(_table(source), chosen), network, chosen, "signals")
     name = str(source)
     if name in catalog.DATASETS:
         return catalog.DATASETS[name].opened(chosen)
@@ -66,7 +143,19 @@ def opened(
     if exported.is_dataset(path):
         return _exported(path, network, chosen)
     nodes = () if network is None else network.node_ids
-    return Opened(path.stem, read_signals(path, chosen.label, nodes), network, chosen, name)
+    table = _on_clock(read_signals(path, chosen.label, nodes), chosen)
+    return Opened(path.stem, table, network, chosen, name)
+
+
+def _on_clock(table: Table, options: Options) -> Table:
+    """Rows at the ticks of a clock, where one was named."""
+    if options.every is None:
+        return table
+    if table.labels is not None:
+        raise InputError("--every and a column of splits", "one of them", "leave one of them out")
+    gaps.mark(table.values, options.missing or ())
+    series = Series(table.values[:, :, None], table.times).regular(interval_of(options.every, table.times))
+    return replace(table, values=series.values[:, :, 0], times=series.times)
 
 
 def _exported(path: Path, network: Graph | None, options: Options) -> Opened:

@@ -50,9 +50,12 @@ class Options:
     cap: Annotated[
         Sequence[int] | None, Help("At most so many signals a split: N, or TRAIN,VAL,TEST.", typed=str | None)
     ] = None
-    unit: Annotated[str | None, Help("The signals' unit, for labels.")] = None
+    every: Annotated[
+        str | None, Help("Put rows with irregular times on a clock, e.g. 5min, 1h, 1d; what it lacks is a gap.")
+    ] = None
+    unit: Annotated[str | None, Help("The signals' unit, for labels; of several channels with commas.")] = None
     data_dir: Annotated[
-        str | Path | None, Help("Where metr-la and molene lie; else GRCD_DATA, then the cache.", typed=Path | None)
+        str | Path | None, Help("Where data with a name lie; else GRCD_DATA, then the cache.", typed=Path | None)
     ] = None
 
     def __post_init__(self) -> None:

@@ -27,6 +27,8 @@ class Origin:
     split_seed: int | None = None  # of a random split
     files: dict[str, str] | None = None  # by split, where it has one of its own
     cap: list[int] | None = None
+    every: str | None = None  # the clock that rows were put on
+    channels: list[str] | None = None  # of a series
     options: dict[str, Any] | None = None  # those of ``load_dataset`` that bring the same data again, source included
     command: str | None = None  # that trained the run
     further: dict[str, Any] = field(default_factory=dict)  # whatever else a caller of ``fit`` wants to be kept

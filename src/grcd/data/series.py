@@ -11,6 +11,8 @@ ends with the stretch, of which only the last rows are new.
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -22,6 +24,8 @@ from ..core.errors import InputError
 REGULAR = 0.9  # share of all steps that are of one length, or else the times are irregular
 MOST_ROWS = 10**8  # of a regular series
 SHOWN = 4  # intervals in a message
+MONTH = np.timedelta64(28, "D"), np.timedelta64(31, "D")
+UNITS = {"d": 86400, "h": 3600, "min": 60, "s": 1}  # of intervals, in seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,15 +44,23 @@ class Series:
         """The commonest step between times; None without times, or with one."""
         if self.times is None or len(self.times) < 2:
             return None
-        steps, counts = np.unique(np.diff(self.times), return_counts=True)
+        steps, counts = np.unique(self.steps, return_counts=True)
         return steps[counts.argmax()]
+
+    @cached_property
+    def steps(self) -> np.ndarray:  # (rows - 1,)
+        """From each time to the next; of numbers, without what rounding makes of them."""
+        assert self.times is not None
+        steps = np.diff(self.times)
+        middle = np.median(np.abs(steps)) if steps.dtype.kind == "f" else 0.0
+        return np.round(steps, 4 - math.floor(math.log10(middle))) if middle > 0 else steps
 
     @cached_property
     def breaks(self) -> np.ndarray:  # (breaks,)
         """Rows before which time does not go on as usual, borders included."""
         rows = np.array(self.borders, dtype=int)
         if self.interval is not None and self.times is not None:
-            rows = np.append(rows, np.flatnonzero(np.diff(self.times) != self.interval) + 1)
+            rows = np.append(rows, np.flatnonzero(self.steps != self.interval) + 1)
         return np.unique(rows[(rows > 0) & (rows < len(self))])
 
     @property
@@ -61,13 +73,15 @@ class Series:
         """Refuse times that are no series."""
         if self.times is None or len(self.times) < 3:
             return
-        steps, counts = np.unique(np.diff(self.times), return_counts=True)
+        steps, counts = np.unique(self.steps, return_counts=True)
         if counts.max() < REGULAR * counts.sum():
-            common = [f"{_readable(steps[k])} ({counts[k]:,} times)" for k in np.argsort(-counts)[:SHOWN]]
+            common = [f"{readable(steps[k])} ({counts[k]:,} times)" for k in np.argsort(-counts)[:SHOWN]]
             raise InputError(
                 f"irregular times in {where}: steps of {', '.join(common)}",
                 "rows that are equally far apart, but for breaks",
-                f"--every {_readable(steps[counts.argmax()])} puts readings on a clock and leaves gaps",
+                "number the rows in place of their dates: months are of several lengths"
+                if steps.dtype.kind == "m" and (steps >= MONTH[0]).all() and (steps <= MONTH[1]).all()
+                else f"--every {readable(steps[counts.argmax()])} puts readings on a clock and leaves gaps",
             )
 
     def starts(self, steps: int, stride: int = 1) -> np.ndarray:  # (windows,)
@@ -101,7 +115,7 @@ class Series:
         ticks = np.rint((self.times - self.times[0]) / every).astype(int)
         if not len(ticks) > 0 or ticks[-1] >= MOST_ROWS:
             do = "choose a longer interval"
-            raise InputError(f"{ticks[-1] + 1:,} rows with one every {_readable(every)}", f"at most {MOST_ROWS:,}", do)
+            raise InputError(f"{ticks[-1] + 1:,} rows with one every {readable(every)}", f"at most {MOST_ROWS:,}", do)
         shape = (ticks[-1] + 1, *self.values.shape[1:])
         total, count, seen = np.zeros(shape), np.zeros(shape), ~np.isnan(self.values)
         np.add.at(total, ticks, np.where(seen, self.values, 0.0))
@@ -129,12 +143,25 @@ class Series:
         return np.array(correlations)
 
 
-def _readable(step: np.timedelta64 | float) -> str:
+def readable(step: np.timedelta64 | float) -> str:
     """As ``5min``, ``1h``, ``1d``, or a number."""
     if not isinstance(step, np.timedelta64):
         return f"{step:g}"
     seconds = step / np.timedelta64(1, "s")
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= size and seconds % size == 0:
-            return f"{seconds / size:g}{unit}"
-    return f"{seconds:g}s"
+    unit, size = next(((u, s) for u, s in UNITS.items() if seconds >= s and seconds % s == 0), ("s", 1))
+    return f"{seconds / size:g}{unit}"
+
+
+def interval_of(text: str, times: np.ndarray | None) -> np.timedelta64 | float:
+    """The interval ``5min``, ``1h``, ``1d``, ``30s`` between dates, or a number between numbers."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]*)\s*", str(text))
+    try:
+        number = float(match[1]) if match else 0.0
+    except ValueError:
+        number = 0.0
+    dated = times is None or times.dtype.kind == "M"
+    unit = match[2] if match else ""
+    if not 0 < number < float("inf") or unit not in (UNITS if dated else [""]):
+        expected = "a number and d, h, min or s: 5min" if dated else "a number, as the times are"
+        raise InputError(f"--every {text}", expected, "give the interval between two rows so")
+    return np.timedelta64(round(number * UNITS[unit] * 10**9), "ns") if dated else number

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,15 +20,23 @@ from numpy.typing import ArrayLike
 
 from ..core.errors import InputError, some
 from ..core.rows import blocks
-from ..data import gaps, outliers
+from ..data import catalog, gaps, outliers
 from ..data.assembly import Opened
+from ..data.catalog.named import Published
+from ..data.channels import Channels
 from ..data.dataset import Dataset
-from ..data.loading import opened
+from ..data.formats.channels import named
+from ..data.formats.table import SeveralChannels, Table
+from ..data.loading import opened, opened_series
 from ..data.normalizer import UnusableNodes
 from ..data.notes import Note
+from ..data.options import Options
+from ..data.series import Series
+from ..data.series_dataset import assembled
 from ..graphs.graph import Graph
 from ..references.covariance import ledoit_wolf
 from ..references.gaussian import off_diagonal_energy, spectral
+from . import in_time
 
 KAPPA, LARGEST_SNR = 2.0, 7.2
 FEW = 500  # training signals below which covariance and network have little to learn from
@@ -52,6 +60,7 @@ class Inspection:
     method: dict
     problems: list[Remark]
     warnings: list[Remark]
+    time: dict = field(default_factory=dict)  # nothing for signals that have no order
 
     @property
     def ready(self) -> bool:
@@ -67,7 +76,13 @@ class Inspection:
     def __str__(self) -> str:
         verdict = "ready to train" if self.ready else "cannot be trained on yet, see x below"
         lines = [f"{self.name}: {verdict}"]
-        for title, text in (*_signal_lines(self.signals), *_graph_lines(self.graph), *_method_lines(self.method)):
+        time = in_time.lines(self.time)
+        for title, text in (
+            *_signal_lines(self.signals),
+            *time,
+            *_graph_lines(self.graph),
+            *_method_lines(self.method),
+        ):
             lines.append(f"  {title:<12}{text}")
         for mark, pairs in (("x", self.problems), ("!", self.warnings)):
             lines += [f"  {mark} {what}\n    -> {do}" for what, do in pairs]
@@ -75,16 +90,25 @@ class Inspection:
 
 
 def inspect(
-    source: str | Path | ArrayLike,
+    source: str | Path | ArrayLike | Sequence[str | Path],
     graph: str | Path | Graph | ArrayLike | None = None,
     picture: str | Path | None = None,
     **options: Any,
 ) -> Inspection:
-    """Look at a dataset by name or from files; ``options`` as for ``load_dataset``. No graph: at signals only."""
+    """Look at a dataset by name or from files; ``options`` as for ``load_dataset``. No graph: at signals only.
+
+    Several files, each as `NAME=FILE`, and files of several channels are looked at as a series.
+    """
     problems: list[Remark] = []
     warnings: list[Remark] = []
-    data = _opened(source, graph, options, problems)
+    if isinstance(source, list | tuple) or (isinstance(source, str) and named(source)[0]):
+        return _series(source, Options.of({"graph": graph, **options}))
+    try:
+        data = _opened(source, graph, options, problems)
+    except SeveralChannels:
+        return _series(source, Options.of({"graph": graph, **options}))
     readings = _Readings.of(data)
+    time = _in_time(data, warnings)
     problems += readings.problems()
     graph_facts, method = {}, {}
     if data.graph is None:
@@ -98,7 +122,58 @@ def inspect(
         from .pictures import inspected, save
 
         save(inspected(data.dataset), picture)
-    return Inspection(data.name, readings.facts(data), graph_facts, method, problems, warnings)
+    return Inspection(data.name, readings.facts(data), graph_facts, method, problems, warnings, time)
+
+
+def _in_time(data: Opened, warnings: list[Remark]) -> dict:
+    """Of rows as they were read; those that were drawn, or chosen before, have no order."""
+    if data.settled is not None or data.options.split_by == "random":
+        return {}
+    named = catalog.DATASETS.get(data.name) if data.where == data.name else None
+    channels = Channels.of({named.channel if isinstance(named, Published) else "": data.table}, data.where)
+    if isinstance(named, Published) and named.channels is not None:
+        channels = named.channels(named.source.folder(data.options.data_dir))
+    series = Series(channels.values, channels.times)
+    try:
+        series.refuse_irregular(data.where)
+    except InputError as error:
+        warnings.append(Remark(error.got, f"in time: {error.do}"))
+    return in_time.facts(series, channels.names, channels.with_units(data.options.unit).units)
+
+
+def _series(source: Any, options: Options) -> Inspection:
+    """Of several channels: facts of the rows in time, and of the graph."""
+    problems, warnings = list[Remark](), list[Remark]()
+    try:
+        name, channels, network, where = opened_series(source, options)
+    except InputError as error:
+        if options.symmetrize is not None or "symmetrize" not in error.do:
+            raise
+        problems.append(Remark(error.got, error.do))
+        name, channels, network, where = opened_series(source, replace(options, symmetrize="half-sum"))
+    channels, method = channels.with_units(options.unit), {}
+    series = Series(channels.values, channels.times)
+    if network is None:
+        problems.append(Remark("no graph was given", "name its file with --graph"))
+    else:
+        try:
+            data = assembled(name, channels, network, options, where)
+            series, method = replace(data.series, borders=()), {"split": [len(data.rows(s)) for s in data.splits]}
+            channels, warnings = replace(channels, node_ids=data.node_ids), [_remark(note) for note in data.notes]
+        except InputError as error:
+            problems.append(Remark(error.got, error.do))
+    rows, nodes = series.values.shape[:2]
+    ids = [f"{node} {channel}" for node in channels.node_ids or range(nodes) for channel in channels.names]
+    opened = Opened(name, Table(series.values.reshape(rows, -1), tuple(ids), series.times), network, options, where)
+    readings = _Readings.of(opened)
+    if readings.constant:
+        what = f"{len(readings.constant)} columns never change: {some(readings.constant)}"
+        warnings.append(Remark(what, "they say nothing: empty them, or leave the channel out"))
+    signals = readings.facts(opened) | {"nodes": nodes, "channels": list(channels.names), "range": [None, None]}
+    signals["unit"] = ", ".join(channels.units) if any(channels.units) else None
+    graph = {} if network is None else _graph(network, warnings)
+    time = in_time.facts(series, channels.names, channels.units)
+    return Inspection(name, signals, graph, method, problems, warnings, time)
 
 
 def _opened(source: Any, graph: Any, options: dict, problems: list[Remark]) -> Opened:
@@ -264,8 +339,13 @@ def _finite(number: float) -> float | None:
 
 
 def _signal_lines(f: dict) -> list[tuple[str, str]]:
-    low, high = ("?" if end is None else f"{end:g}" for end in f["range"])
-    lines = [("signals", f"{f['samples']:,} samples of {f['nodes']} nodes, {low} to {high} {f['unit'] or ''}".rstrip())]
+    size = f"{f['samples']:,} samples of {f['nodes']} nodes"
+    if "channels" in f:
+        size += f", {len(f['channels'])} channels"
+    else:
+        low, high = ("?" if end is None else f"{end:g}" for end in f["range"])
+        size += f", {low} to {high} {f['unit'] or ''}".rstrip()
+    lines = [("signals", size)]
     if f["times"]:
         lines.append(("times", f["times"]))
     worst = ", ".join(f"{name} {share:.1%}" for name, share in f["missing_most_at"].items())

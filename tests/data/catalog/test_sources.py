@@ -152,7 +152,7 @@ def assert_same(folder, arrays):
         assert sorted(found) == sorted(expected)
         for name, array in expected.items():
             assert found[name].dtype == array.dtype, name
-            assert np.array_equal(found[name], array), name
+            assert np.array_equal(found[name], array, equal_nan=array.dtype.kind == "f"), name
 
 
 # -- getting METR-LA -------------------------------------------------------------------------------------------------
@@ -403,7 +403,7 @@ def test_given_files_are_recognised_by_name_or_refused(small, folder, tmp_path):
             get("metr-la", folder, [tmp_path / path], NOWHERE)
     with pytest.raises(InputError, match="did you mean 'molene'"):
         get("molen", folder)
-    with pytest.raises(InputError, match="one of metr-la, molene"):
+    with pytest.raises(InputError, match="one of aqi36, beijing, metr-la, molene"):
         verify("sbm-c1", folder)
     assert not folder.exists()
 

@@ -199,6 +199,7 @@ DATASETS = [
         name="metr-la",
         about="traffic speeds in Los Angeles, 207 sensors, every 5 minutes, March to June 2012 (grcd data get metr-la)",
         setting=Setting(bounds="0,70", possible=(0.0, 120.0), near_zero_kappa=32.6356),  # mph
+        channel="speed",
         source=SOURCE,
         read=read,
         defaults={

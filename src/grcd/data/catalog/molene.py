@@ -143,6 +143,7 @@ DATASETS = [
         name="molene",
         about="temperatures in Brittany, 37 stations, hourly, January 2014 (grcd data get molene)",
         setting=Setting(),
+        channel="temperature",
         source=SOURCE,
         read=read,
     )

@@ -13,14 +13,22 @@ from .. import times
 from ..notes import Note
 from .csv import Columns, read_columns
 from .output import Output
-from .table import Table, is_unnamed, only_clock, pivoted, refuse_no_label, roles_of
+from .table import Table, is_unnamed, only_clock, pivoted_channels, refuse_no_label, roles_of
 
 
 def read(path: Path, label: str | None, nodes: Collection[str]) -> Table:
     """Wide or long; ``label`` is the split column, ``nodes`` are the names of a graph at hand."""
+    return next(iter(_read(path, label, nodes, False).values()))
 
+
+def read_channels(path: Path, label: str | None, nodes: Collection[str]) -> dict[str, Table]:
+    """The same, by channel: a long table may have a column that says which."""
+    return _read(path, label, nodes, True)
+
+
+def _read(path: Path, label: str | None, nodes: Collection[str], channels: bool) -> dict[str, Table]:
     def text(names: list[str]) -> list[str]:
-        roles = roles_of(names, label, path)
+        roles = roles_of(names, label, path, channels)
         if roles is not None:
             return [name for name in names if name != roles["value"]]
         return [
@@ -31,12 +39,14 @@ def read(path: Path, label: str | None, nodes: Collection[str]) -> Table:
 
     columns = read_columns(path, text, nodes)
     refuse_no_label(label, columns.names, path)
-    roles = roles_of(columns.names, label, path)
+    roles = roles_of(columns.names, label, path, channels)
     labels = columns.text(label) if label in columns.names else None
     if roles is None:
-        return _wide(columns, label, labels)
+        return {"": _wide(columns, label, labels)}
     stamps = times.parsed(columns.text(roles["time"]), str(path))
-    return pivoted(stamps, columns.text(roles["node"]), columns.numbers([roles["value"]])[:, 0], path, labels)
+    named, values = columns.text(roles["node"]), columns.numbers([roles["value"]])[:, 0]
+    variables = columns.text(roles["variable"]) if "variable" in roles else None
+    return pivoted_channels(stamps, named, variables, values, path, labels)
 
 
 def _wide(columns: Columns, label: str | None, labels: np.ndarray | None) -> Table:

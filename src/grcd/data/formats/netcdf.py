@@ -7,7 +7,8 @@ attribute `units`. An HDF5 file that leads to others is refused (`refusals`).
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +20,7 @@ from ...core.files import whole
 from .. import times
 from .output import Output
 from .refusals import damage_is_refused, needed, refuse_hdf5, refuse_no_memory
-from .table import NODE_NAMES, Table, held_in, names_of, unit_of
+from .table import NODE_NAMES, SeveralChannels, Table, held_in, names_of, unit_of
 
 
 def need() -> ModuleType:
@@ -29,6 +30,22 @@ def need() -> ModuleType:
 
 def read(path: Path, label: str | None, nodes: Collection[str]) -> Table:
     """One variable of numbers with two dimensions, and their coordinates if there are any."""
+    with _opened(path) as dataset:
+        return _table(_variable(dataset, path), path)
+
+
+def read_channels(path: Path, label: str | None, nodes: Collection[str]) -> dict[str, Table]:
+    """A channel for every variable of numbers with two dimensions; one variable, or `signals`, is without a name."""
+    with _opened(path) as dataset:
+        flat = _flat(dataset)
+        if "signals" in dataset.data_vars or len(flat) < 2:
+            return {"": _table(_variable(dataset, path), path)}
+        refuse_no_memory(sum(dataset[name].nbytes for name in flat), str(path))
+        return {str(name): _table(_times_first(dataset[name]), path) for name in flat}
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     import h5py
 
     xarray = needed("xarray", "netcdf")
@@ -39,7 +56,7 @@ def read(path: Path, label: str | None, nodes: Collection[str]) -> Table:
             with h5py.File(path, "r") as file:
                 refuse_hdf5(file)
         with xarray.open_dataset(path, engine=engine) as dataset:
-            return _table(_variable(dataset, path), path)
+            yield dataset
 
 
 def _table(array: Any, path: Path) -> Table:
@@ -57,15 +74,24 @@ def _table(array: Any, path: Path) -> Table:
 
 def _variable(dataset: Any, path: Path) -> Any:
     """`signals`, or the only variable with two dimensions; times first, then nodes."""
-    flat = [name for name, variable in dataset.data_vars.items() if variable.ndim == 2]
+    flat = _flat(dataset)
     name = "signals" if "signals" in dataset.data_vars else flat[0] if len(flat) == 1 else None
+    if name is None and flat:
+        raise SeveralChannels.of(f"{path} with the variables {some(flat)}, and no `signals`")
     if name is None or dataset[name].ndim != 2 or dataset[name].dtype.kind not in "fiu":
         raise InputError(
             f"{path} with the variables {some(dataset.data_vars) or 'none'}",
             "a variable `signals` of numbers with dimensions (time, node)",
             "rename the variable",
         )
-    array = dataset[name]
+    return _times_first(dataset[name])
+
+
+def _flat(dataset: Any) -> list:
+    return [name for name, variable in dataset.data_vars.items() if variable.ndim == 2 and variable.dtype.kind in "fiu"]
+
+
+def _times_first(array: Any) -> Any:
     node_first = array.dims[0].casefold() in NODE_NAMES or times.is_time(array.dims[1])
     return array.transpose(*array.dims[::-1]) if node_first else array
 

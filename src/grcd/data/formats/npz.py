@@ -20,7 +20,7 @@ from .. import times
 from .output import Output
 from .refusals import bytes_of, damage_is_refused, refuse_claim, refuse_no_memory
 from .stored_graph import LARGEST, StoredGraph
-from .table import Table, held_in, names_of, unit_of
+from .table import SeveralChannels, Table, held_in, names_of, unit_of
 
 BLOCK = 1 << 22  # entries read at a time
 
@@ -44,6 +44,11 @@ class Archive:
         self._refuse_absent(name)
         with damage_is_refused(self.path), zipfile.ZipFile(self.path) as file, file.open(f"{name}.npy") as handle:
             return _streamed(handle, file.getinfo(f"{name}.npy").file_size, f"`{name}` in {self.path}")
+
+    def dimensions(self, name: str) -> int:
+        """How many an array has."""
+        with damage_is_refused(self.path), zipfile.ZipFile(self.path) as file, file.open(f"{name}.npy") as handle:
+            return len(_header(handle, f"`{name}` in {self.path}")[0])
 
     def __getitem__(self, name: str) -> np.ndarray:
         self._refuse_absent(name)
@@ -78,16 +83,42 @@ def read_npy_signals(path: Path, label: str | None, nodes: Collection[str]) -> T
 def read_npz_signals(path: Path, label: str | None, nodes: Collection[str]) -> Table:
     """`signals`, and if there: names, times, a unit, and the split labels."""
     arrays, where = Archive(path), str(path)
-    values = arrays.signals("signals")
-    ids, stamps = arrays.names_under("node_ids", "sensor_ids"), arrays.first("timestamps", "times", "time")
-    unit, labels = arrays.first("unit"), None if label is None else arrays.first(label)
-    return Table(
-        values,
+    if "signals" in arrays and arrays.dimensions("signals") == 3:
+        raise SeveralChannels.of(f"`signals` in {path} with three dimensions: time, node and channel")
+    values, unit = arrays.signals("signals"), arrays.first("unit")
+    return Table(values, *_beside(arrays, label, where), "" if unit is None else unit_of(unit, where))
+
+
+def _beside(
+    arrays: Archive, label: str | None, where: str
+) -> tuple[tuple[str, ...] | None, np.ndarray | None, np.ndarray | None]:
+    """Names of nodes, times and split labels, where they are there."""
+    ids = arrays.names_under("node_ids", "sensor_ids", "station_ids")
+    stamps, labels = arrays.first("timestamps", "times", "time"), None if label is None else arrays.first(label)
+    return (
         ids,
         None if stamps is None else times.parsed(np.ravel(stamps), where),
         None if labels is None else np.array(names_of(np.ravel(labels), where, f"{label!r}")),
-        "" if unit is None else unit_of(unit, where),
     )
+
+
+def read_npz_channels(path: Path, label: str | None, nodes: Collection[str]) -> dict[str, Table]:
+    """`signals` (rows, nodes, channels), with `channels`, their names, and `units`; or of one channel, as above."""
+    arrays, where = Archive(path), str(path)
+    if "signals" not in arrays or arrays.dimensions("signals") != 3:
+        return {"": read_npz_signals(path, label, nodes)}
+    values = arrays["signals"]
+    if values.dtype.kind not in "fiu" or 0 in values.shape:
+        what = f"`signals` in {path} of shape {values.shape} and type {values.dtype}"
+        raise InputError(what, "numbers (time, node, channel), one or more of each", "save it so")
+    names = arrays.names_under("channels") or tuple(f"channel {k}" for k in range(values.shape[2]))
+    units = arrays.names_under("units") or ("",) * len(names)
+    if not len(set(names)) == len(units) == values.shape[2]:
+        what = f"{len(set(names))} names and {len(units)} units for {values.shape[2]} channels in {path}"
+        raise InputError(what, "one of each a channel", "correct `channels` and `units`")
+    ids, stamps, labels = _beside(arrays, label, where)
+    held: np.ndarray = values.astype(held_in(values.dtype, values.size))
+    return {name: Table(held[:, :, k], ids, stamps, labels, units[k]) for k, name in enumerate(names)}
 
 
 def write(path: Path, output: Output) -> None:

@@ -18,20 +18,29 @@ from .. import times
 from ..notes import Note
 from .output import Output
 from .refusals import bytes_of, damage_is_refused, needed, refuse_claim
-from .table import Table, held_in, names_of, only_clock, pivoted, refuse_no_label, role_of, roles_of
+from .table import Table, held_in, names_of, only_clock, pivoted_channels, refuse_no_label, role_of, roles_of
 
 COLUMNS = 32  # decoded side by side: each keeps a dictionary and a page in memory
 
 
 def read(path: Path, label: str | None, nodes: Collection[str]) -> Table:
     """Wide or long; ``label`` is the split column."""
+    return next(iter(_read(path, label, False).values()))
+
+
+def read_channels(path: Path, label: str | None, nodes: Collection[str]) -> dict[str, Table]:
+    """The same, by channel: a long table may have a column that says which."""
+    return _read(path, label, True)
+
+
+def _read(path: Path, label: str | None, channels: bool) -> dict[str, Table]:
     arrow = need()
     try:
         with (
             damage_is_refused(path),
             arrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16) as file,
         ):
-            return _table(file, path, label)
+            return _tables(file, path, label, channels)
     finally:
         arrow.default_memory_pool().release_unused()  # it would keep its buffers for another file
 
@@ -58,7 +67,7 @@ def write(path: Path, output: Output) -> None:
             writer.close()
 
 
-def _table(file: Any, path: Path, label: str | None) -> Table:
+def _tables(file: Any, path: Path, label: str | None, channels: bool) -> dict[str, Table]:
     schema = file.schema_arrow
     names = schema.names
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -66,18 +75,19 @@ def _table(file: Any, path: Path, label: str | None) -> Table:
         raise InputError(f"column names that occur twice in {path}: {some(twice)}", "unique names", "rename them")
     refuse_no_label(label, names, path)
     indices = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
-    roles = roles_of([name for name in names if role_of(name) or name not in indices], label, path)
+    roles = roles_of([name for name in names if role_of(name) or name not in indices], label, path, channels)
     labels = np.array(_names(file, label, path)) if label is not None and label in names else None
     if roles is not None:
         stamps = times.parsed(_column(file, roles["time"]), str(path))
         named, values = _names(file, roles["node"], path), _numbers(file, [roles["value"]], path)[:, 0]
-        return pivoted(stamps, named, values, path, labels)
+        variables = _names(file, roles["variable"], path) if "variable" in roles else None
+        return pivoted_channels(stamps, named, variables, values, path, labels)
     clock, stamps, notes = _clock(file, [name for name in names if name != label], indices, path)
     nodes = [name for name in names if name not in {clock, label, *indices}]
     notes += tuple(
         Note(f"the index {name!r} of {path.name} is no time", "left out") for name in indices if name != clock
     )
-    return Table(_numbers(file, nodes, path), tuple(nodes), stamps, labels, notes=notes)
+    return {"": Table(_numbers(file, nodes, path), tuple(nodes), stamps, labels, notes=notes)}
 
 
 def _clock(file: Any, names: list[str], indices: list[str], path: Path) -> tuple:

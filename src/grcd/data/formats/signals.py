@@ -23,6 +23,8 @@
                  array.to_dataset(name="signals").to_netcdf("readings.nc")
                  netCDF-4 or netCDF-3; the unit is the variable's attribute `units`
 
+Files of several channels are read by ``channels``.
+
 A column of times is known by its name (time, timestamp, datetime, date); a first column without a name, or of dates
 under another name, is one too. A long table has no further column. Rows are sorted by time. A column that says which
 split a row belongs to is left out of the nodes when it is named (`split_by="fold"`).
@@ -63,5 +65,10 @@ def read_signals(path: str | Path, label: str | None = None, nodes: Collection[s
     table = READERS[path.suffix.lower()](path, label, nodes)
     if table.labels is None:
         refuse_no_label(label, [], path)
+    return settled(table, path)
+
+
+def settled(table: Table, path: Path) -> Table:
+    """The table of a file, checked and in the order of its times."""
     note = Note(f"the rows of {path.name} were not in the order of their times", "sorted")
     return table.checked(path).in_order(str(path), note)

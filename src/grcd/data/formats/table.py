@@ -20,6 +20,7 @@ from ..notes import Note
 
 NODE_NAMES = ("node", "node_id", "sensor", "sensor_id", "station", "station_id")
 VALUE_NAMES = ("value", "reading")
+CHANNEL_NAMES = ("variable", "channel", "parameter")
 SPARSE = 10**9  # entries of a long table made wide, where most of them would be gaps
 LARGE = 1 << 27  # entries, one gigabyte in float64
 
@@ -110,12 +111,23 @@ def only_clock(names: list[str], path: Path) -> str | None:
     return names[0] if names else None
 
 
-def roles_of(names: list[str], label: str | None, path: Path) -> dict[str, str] | None:
-    """Time, node and value columns of a long table; None for a wide one."""
+class SeveralChannels(InputError):
+    """A file of several channels, where one was wanted."""
+
+    @classmethod
+    def of(cls, what: str) -> SeveralChannels:
+        do = "give a file with one; in time (--window, or load_series in Python) all of them are used"
+        return cls(what, "readings of one variable", do)
+
+
+def roles_of(names: list[str], label: str | None, path: Path, channels: bool = False) -> dict[str, str] | None:
+    """Time, node and value columns of a long table, and that of its ``channels``; None for a wide one."""
     rest = [name for place, name in enumerate(names) if name != label and (place or not is_unnamed(name))]
     roles = {role: name for name in reversed(rest) if (role := role_of(name))}
-    if set(roles) != {"time", "node", "value"}:
+    if not {"time", "node", "value"} <= set(roles):
         return None
+    if "variable" in roles and not channels:
+        raise SeveralChannels.of(f"{path} with a column {roles['variable']!r}, of several variables")
     if more := [name for name in rest if name not in roles.values()]:
         raise InputError(
             f"{path} with the columns {', '.join(roles.values())}, and {some(repr(name) for name in more)}",
@@ -126,15 +138,36 @@ def roles_of(names: list[str], label: str | None, path: Path) -> dict[str, str] 
 
 
 def role_of(name: str) -> str | None:
-    """What a column of this name is for in a long table: time, node or value."""
+    """What a column of this name is for in a long table: time, node, variable or value."""
     if times.is_time(name):
         return "time"
-    return "node" if name.casefold() in NODE_NAMES else "value" if name.casefold() in VALUE_NAMES else None
+    known = {"node": NODE_NAMES, "value": VALUE_NAMES, "variable": CHANNEL_NAMES}
+    return next((role for role, spellings in known.items() if name.casefold() in spellings), None)
 
 
 def is_unnamed(name: str) -> bool:
     """As a first column: the index of a pandas frame, which has no name, or got one when the file was read again."""
     return name == "" or name.casefold() == "unnamed: 0"
+
+
+def pivoted_channels(
+    stamps: np.ndarray,  # (readings,)
+    nodes: Sequence[str] | np.ndarray,  # (readings,)
+    variables: Sequence[str] | np.ndarray | None,  # (readings,); None: one channel without a name
+    values: np.ndarray,  # (readings,)
+    path: Path,
+    labels: np.ndarray | None = None,  # (readings,)
+) -> dict[str, Table]:
+    """A long table made wide, a table a channel, in order of appearance."""
+    if variables is None:
+        return {"": pivoted(stamps, nodes, values, path, labels)}
+    names, of = np.asarray(nodes, dtype=object), np.asarray(variables, dtype=object)
+    tables = {}
+    for variable in dict.fromkeys(of.tolist()):
+        rows = np.flatnonzero(of == variable)
+        label = None if labels is None else labels[rows]
+        tables[str(variable)] = pivoted(stamps[rows], names[rows], values[rows], path, label)
+    return tables
 
 
 def pivoted(

@@ -1,0 +1,136 @@
+"""Data frames in and out: rows by their index, columns by their names, and back in the order they came in.
+
+A column is a node, or with several channels a pair (node, channel); a pair that is not there is a gap throughout. An
+index of dates orders the rows, with a time zone by UTC; any other index is a label, and rows are in order as they are.
+What comes out has the index and the columns that went in; quantiles are one level more of the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core.errors import InputError, some
+from . import times as clock
+from .series import Series
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Index
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Readings of a data frame in the model's order, and what it takes to make one like it."""
+
+    values: np.ndarray  # (rows, nodes, channels) float64, in the order of time, NaN where missing
+    times: np.ndarray | None  # (rows,) datetime64[ns], ascending; None where the index has no dates
+    index: Index  # as it came
+    columns: Index  # as they came
+    order: np.ndarray  # (rows,) which row of the frame each row is
+    place: np.ndarray  # (columns,) each column's place among nodes x channels
+
+    @classmethod
+    def of(cls, frame: DataFrame, nodes: Sequence[str], channels: Sequence[str] = ("",)) -> Frame:
+        """A frame with a column for every node, or for pairs (node, channel) where there are several channels."""
+        try:
+            cells = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError):
+            got = "a data frame with cells that are not numbers"
+            raise InputError(got, "a number a cell, or a gap", "times go into the index; drop other columns") from None
+        place = _places(frame.columns, nodes, channels)
+        times, order = _times(frame.index), None
+        if times is not None:
+            order, times = clock.in_order(times, "the index")
+        order = np.arange(len(cells)) if order is None else order
+        values = np.full((len(cells), len(nodes) * len(channels)), np.nan)
+        values[:, place] = cells[order]
+        shape = (len(cells), len(nodes), len(channels))
+        return cls(values.reshape(shape), times, frame.index, frame.columns, order, place)
+
+    def table(self, values: np.ndarray, index: Index | None = None) -> DataFrame:
+        """``values`` (rows, nodes, channels) as a frame like the one that came: its rows, or those of another index."""
+        import pandas
+
+        return pandas.DataFrame(self._columns(values, index), self.index if index is None else index, self.columns)
+
+    def bands(self, values: np.ndarray, levels: Sequence[float], index: Index | None = None) -> DataFrame:
+        """``values`` (levels, rows, nodes, channels) as a frame whose columns are (node, quantile) or (node, channel,
+        quantile), the quantiles of a column side by side."""
+        import pandas
+
+        cells = np.stack([self._columns(level, index) for level in values], axis=2)  # (rows, columns, levels)
+        keys = [(*_pair(name), level) for name in self.columns for level in levels]
+        columns = pandas.MultiIndex.from_tuples(keys, names=[*self.columns.names, "quantile"])
+        return pandas.DataFrame(cells.reshape(len(cells), -1), self.index if index is None else index, columns)
+
+    def ahead(self, horizon: int) -> Index:
+        """The index of so many rows to come: dates go on by the commonest step, or by the index's own frequency (months
+        are not equally long); whole numbers go on; other labels become numbers of rows."""
+        import pandas
+
+        name, rows = self.index.name, len(self.index)
+        if self.times is None:
+            whole = rows > 0 and pandas.api.types.is_integer_dtype(self.index.dtype)
+            first, step = (int(self.index[-1]), _step(self.index)) if whole else (rows - 1, 1)
+            return pandas.RangeIndex(first + step, first + step * (horizon + 1), step, name=name)
+        if isinstance(self.index, pandas.PeriodIndex):
+            return pandas.period_range(self.index[self.order[-1]] + 1, periods=horizon, name=name)
+        own = self.index.freq if self.index.is_monotonic_increasing else None  # of rows in reverse it is negative
+        every = own or Series(self.values, self.times).interval
+        if every is None:
+            raise InputError("a frame of a single row", "two rows at the least", "tell how far apart rows are by two")
+        every = pandas.Timedelta(every) if own is None else every
+        dates = pandas.date_range(self.index[self.order[-1]], periods=horizon + 1, freq=every, name=name)
+        return dates[1:].as_unit(self.index.unit)
+
+    def _columns(self, values: np.ndarray, index: Index | None) -> np.ndarray:  # (rows, columns)
+        """Those of the frame, in its order."""
+        cells = values.reshape(len(values), -1)[:, self.place]
+        return cells if index is not None else cells[np.argsort(self.order)]
+
+
+def _pair(name: object) -> tuple[object, ...]:
+    return name if isinstance(name, tuple) else (name,)
+
+
+def _places(columns: Index, nodes: Sequence[str], channels: Sequence[str]) -> np.ndarray:  # (columns,)
+    """Each column's place among nodes x channels; refuses columns of none, columns that come twice, nodes without."""
+    several, names = len(channels) > 1, [tuple(str(part) for part in _pair(name)) for name in columns]
+    keys: list[tuple[str, ...]] = [(node, channel)[: 1 + several] for node in nodes for channel in channels]
+    place = {key: number for number, key in enumerate(keys)}
+    expected = f"columns (node, channel) of the channels {some(channels)}" if several else "one column a node"
+    strange = [", ".join(name) for name in names if name not in place]
+    if strange:
+        do = "rename or drop columns; times go into the index"
+        raise InputError(f"columns that the model does not know: {some(strange)}", expected, do)
+    if len({*names}) < len(names):
+        twice = [", ".join(name) for name in dict.fromkeys(names) if names.count(name) > 1]
+        raise InputError(f"columns that come twice: {some(twice)}", expected, "drop one of them")
+    absent = [node for node in nodes if node not in {name[0] for name in names}]
+    if absent:
+        do = "add a column for each, empty where nothing was read"
+        raise InputError(f"a data frame without {some(absent)}", expected, do)
+    return np.array([place[name] for name in names], dtype=int)
+
+
+def _times(index: Index) -> np.ndarray | None:  # (rows,) datetime64[ns]
+    """The dates of an index, if they are dates."""
+    import pandas
+
+    if isinstance(index, pandas.PeriodIndex):
+        index = index.to_timestamp()
+    if not isinstance(index, pandas.DatetimeIndex):
+        return None
+    return clock.parsed(
+        (index if index.tz is None else index.tz_convert("UTC").tz_localize(None)).to_numpy(), "the index"
+    )
+
+
+def _step(index: Index) -> int:
+    """The commonest step of whole numbers, 1 where there is none."""
+    steps, counts = np.unique(np.diff(index.to_numpy()), return_counts=True)
+    step = int(steps[counts.argmax()]) if len(steps) else 1
+    return step or 1

@@ -1,0 +1,120 @@
+"""Data frames in and out, against pandas' own arithmetic of labels."""
+
+import numpy as np
+import pandas
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from laws import examples
+
+from grcd.core.errors import InputError
+from grcd.data.frames import Frame
+
+NODES = ("a", "b", "c")
+
+
+def frame(index, columns=NODES, seed=0):
+    values = np.random.RandomState(seed).standard_normal((len(index), len(columns)))
+    values[values > 1] = np.nan
+    return pandas.DataFrame(values, index, columns)
+
+
+def hours(count, start="2024-03-30", **options):
+    return pandas.date_range(start, periods=count, freq="h", **options)
+
+
+@given(rows=st.permutations(range(6)), columns=st.permutations(NODES), zone=st.sampled_from([None, "Europe/Paris"]))
+@examples(30)
+def test_what_comes_out_is_what_went_in_and_rows_between_are_in_order(rows, columns, zone):
+    ordered = frame(hours(6, tz=zone, name="when"))
+    shuffled = ordered.iloc[list(rows)][list(columns)]
+    shuffled.columns.name = "station"
+    inside = Frame.of(shuffled, NODES)
+    np.testing.assert_array_equal(inside.values[:, :, 0], ordered.to_numpy())
+    clock = ordered.index if zone is None else ordered.index.tz_convert("UTC").tz_localize(None)
+    np.testing.assert_array_equal(inside.times, clock.to_numpy())
+    pandas.testing.assert_frame_equal(inside.table(inside.values), shuffled, check_freq=False)
+
+
+@given(rows=st.permutations(range(6)), columns=st.permutations(NODES))
+@examples(10)
+def test_quantiles_stand_beside_each_other_under_their_column(rows, columns):
+    shuffled = frame(hours(6)).iloc[list(rows)][list(columns)]
+    inside, levels = Frame.of(shuffled, NODES), [0.05, 0.5, 0.95]
+    bands = inside.bands(np.stack([inside.values + shift for shift in (-1, 0, 1)]), levels)
+    assert list(bands.columns) == [(node, level) for node in columns for level in levels]
+    assert bands.columns.names == [None, "quantile"]
+    assert bands.index.equals(shuffled.index)
+    for node in columns:
+        for shift, level in zip((-1, 0, 1), levels, strict=True):
+            np.testing.assert_array_equal(bands[node, level], shuffled[node] + shift)
+
+
+def test_channels_are_the_second_level_and_a_node_may_lack_one():
+    pairs = [("b", "wind"), ("a", "temp"), ("b", "temp")]
+    columns = pandas.MultiIndex.from_tuples(pairs, names=["node", "channel"])
+    readings = frame(hours(5), columns)
+    inside = Frame.of(readings, ("a", "b"), ("temp", "wind"))
+    assert np.isnan(inside.values[:, 0, 1]).all()
+    for node, channel in pairs:
+        cells = inside.values[:, ("a", "b").index(node), ("temp", "wind").index(channel)]
+        np.testing.assert_array_equal(cells, readings[node, channel])
+    pandas.testing.assert_frame_equal(inside.table(inside.values), readings)
+    bands = inside.bands(inside.values[None], [0.5])
+    assert bands.columns.names == ["node", "channel", "quantile"]
+    np.testing.assert_array_equal(bands["b", "wind", 0.5], readings["b", "wind"])
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        hours(30),
+        hours(30, tz="Europe/Paris"),  # summer time begins in it
+        hours(30, tz="Europe/Paris").tz_convert("Asia/Kolkata").as_unit("ns"),
+        pandas.date_range("2024-01-31", periods=30, freq="ME", name="month"),
+        pandas.period_range("2024-01", periods=30, freq="M"),
+        pandas.RangeIndex(30),
+        pandas.RangeIndex(100, 160, 2),
+    ],
+)
+def test_an_index_goes_on_as_it_began(index):
+    begun = Frame.of(frame(index[:20]), NODES)
+    ahead = begun.ahead(10)
+    pandas.testing.assert_index_equal(ahead, index[20:])
+    values = np.random.RandomState(1).standard_normal((10, 3, 1))
+    np.testing.assert_array_equal(begun.table(values, ahead).to_numpy(), values[:, :, 0])
+
+
+def test_dates_without_a_frequency_go_on_by_their_commonest_step():
+    index = hours(30)
+    gone = index[[0, 1, 2, 3, 7, 8, 9]]
+    assert gone.freq is None
+    assert Frame.of(frame(gone[::-1]), NODES).ahead(3).equals(index[10:13])
+    assert Frame.of(frame(index[9::-1]), NODES).ahead(3).equals(index[10:13])
+    assert list(Frame.of(frame(["x", "y"]), NODES).ahead(2)) == [2, 3]
+    with pytest.raises(InputError, match="a single row"):
+        Frame.of(frame(pandas.DatetimeIndex(["2024-01-01"])), NODES).ahead(1)
+
+
+def test_names_are_compared_as_text_and_gaps_may_be_of_any_kind():
+    readings = pandas.DataFrame({7: [1, None], 8: [2, 3]}, dtype="Float64")
+    inside = Frame.of(readings, ("8", "7"))
+    np.testing.assert_array_equal(inside.values[:, :, 0], [[2, 1], [3, np.nan]])
+    assert list(inside.table(inside.values).columns) == [7, 8]
+    assert inside.times is None
+
+
+@pytest.mark.parametrize(
+    ("readings", "words"),
+    [
+        (frame(hours(3), ["a", "b", "d"]), "does not know: d"),
+        (frame(hours(3), ["a", "b"]), "without c"),
+        (frame(hours(3), ["a", "b", "c", "a"]), "come twice: a"),
+        (frame(hours(3)).assign(c=["x", "y", "z"]), "not numbers"),
+        (frame(hours(3)[[0, 1, 1]]), "occur twice in the index"),
+        (frame(pandas.DatetimeIndex(["2024-01-01", pandas.NaT])), "row 2 of the index"),
+    ],
+)
+def test_frames_that_do_not_fit_are_refused(readings, words):
+    with pytest.raises(InputError, match=words):
+        Frame.of(readings, NODES)
