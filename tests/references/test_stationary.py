@@ -77,6 +77,20 @@ def test_draws_have_the_whole_covariance_of_the_posterior(monkeypatch, crossover
     close(images[:, ~hidden], z[0][~hidden].expand(13, -1))
 
 
+@pytest.mark.parametrize("crossover", [0.0, 1.1])
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_windows_of_one_mask_are_as_they_are_alone(monkeypatch, crossover, share):
+    monkeypatch.setattr(stationary, "CROSSOVER", crossover)
+    _, C = autoregression(5, 3, 4)
+    reference, g = Stationary.of(C, AS_IT_IS), torch.Generator().manual_seed(2)
+    z, xi = (torch.randn(*shape, 12, generator=g, dtype=torch.float64) for shape in ((5,), (5, 3)))
+    observed = (torch.rand(1, 12, generator=g) < share).expand(5, -1)
+    together = reference.posterior(z, observed, xi)
+    alone = [reference.posterior(z[k : k + 1], observed[:1], xi[k : k + 1]) for k in range(5)]
+    for name in ("mean", "sd", "draws", "log_prob"):
+        close(getattr(together, name), torch.cat([getattr(each, name) for each in alone]), 1e-10, size=xi)
+
+
 def test_a_factor_by_halves_is_the_factor(monkeypatch):
     monkeypatch.setitem(stationary.LEAF, "cpu", 3)
     A = torch.randn(2, 17, 17, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

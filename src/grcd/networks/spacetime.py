@@ -34,6 +34,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 FREQUENCIES = 16
+LOG_VARIANCE = (-8.0, 4.0)  # how far s may go
 
 
 class Modulation(nn.Module):
@@ -143,4 +144,4 @@ def denoised(u: Tensor, q: Tensor, answer: tuple[Tensor, Tensor]) -> tuple[Tenso
     """Mean and variance of ``u`` given ``u~`` at level ``q``, which broadcasts."""
     raw, s = answer
     variance = q.square() / (1 + q.square())
-    return u / (1 + q.square()) + variance.sqrt() * raw, variance * s.clamp(-8, 4).exp()
+    return u / (1 + q.square()) + variance.sqrt() * raw, variance * s.clamp(*LOG_VARIANCE).exp()

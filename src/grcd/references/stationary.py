@@ -19,7 +19,8 @@ to a small floor they are directions known for sure, and AQI-36's MAE is 18 in p
     P = (Q_hh)^-1               m = -P Q_ho x_o                            a factor as large as what is hidden
     P = Sigma_hh - G^T G        m = G^T L^-1 x_o,   G = L^-1 Sigma_oh     L L^T = Sigma_oo: as large as what is observed
 
-Each window takes the cheaper one; windows of about the same size are factored in one batch, padded with the identity.
+Each window takes the cheaper one; windows of about the same size are factored in one batch, padded with the identity,
+and windows that all have one mask share its factor.
 Both want ``L^-1`` alone. With ``Q_hh = L L^T`` a draw is ``m + L^-T xi``. Otherwise Matheron's rule corrects a draw
 ``z`` of the whole window, ``x_h = z_h + Sigma_ho Sigma_oo^-1 (x_o - z_o)``.
 
@@ -171,16 +172,20 @@ class Stationary:
         ``xi`` (windows, draws, d), standard normal: draws from the whole posterior as well.
         """
         z = torch.where(observed, z, 0).to(self.Sigma.dtype)
-        mean, sd = z.clone(), torch.zeros_like(z)
-        draws = None if xi is None else z[:, None].expand(xi.shape).clone()
-        log_prob = torch.zeros(len(z), dtype=torch.float64, device=z.device)
-        for rows, few_observed in self._batches(observed):
-            share = None if xi is None else xi[rows].to(z.dtype)
+        groups = 1 if bool((observed == observed[:1]).all()) else len(z)  # one factor serves all members of a history
+        wide, seen = z.view(groups, len(z) // groups, self.d), observed[:groups]
+        mean, sd = torch.empty_like(wide), torch.empty_like(wide)
+        log_prob = torch.empty(wide.shape[:2], dtype=torch.float64, device=z.device)
+        noise = None if xi is None else xi.to(z.dtype).reshape(*wide.shape[:2], *xi.shape[1:])
+        draws = None if noise is None else torch.empty_like(noise)
+        for some, few_observed in self._batches(seen):
+            share = None if noise is None else noise[some]
             by = self._by_observed if few_observed else self._by_hidden
-            mean[rows], sd[rows], log_prob[rows], some = by(z[rows], observed[rows], share)
+            mean[some], sd[some], log_prob[some], draw = by(wide[some], seen[some], share)
             if draws is not None:
-                draws[rows] = some
-        return Posterior(mean, sd, draws, log_prob)
+                draws[some] = draw
+        drawn = None if draws is None else draws.flatten(0, 1)
+        return Posterior(mean.view_as(z), sd.view_as(z), drawn, log_prob.flatten())
 
     def _batches(self, observed: Tensor) -> Iterator[tuple[Tensor, bool]]:
         """Windows of about the same cost, as many as memory allows, and whether to go by what is observed."""
@@ -196,37 +201,37 @@ class Stationary:
                 yield chosen[first:last], few
                 first = last
 
+    # Windows in groups of one mask each: z (groups, windows, d), observed (groups, d), xi (groups, windows, draws, d).
+
     def _by_hidden(self, z: Tensor, observed: Tensor, xi: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         place, real = _places(~observed)
         root = inverse_factor(_picked(self.Q, place, real))  # P = root^T root
-        pull = (z @ self.Q).gather(1, place) * real
-        m = -(root.mT @ (root @ pull[..., None]))[..., 0]
+        m = -(_taken(z @ self.Q, place, real) @ root.mT) @ root
         mean = _put(z, place, real, m)
-        sd = _put(torch.zeros_like(z), place, real, root.square().sum(1).sqrt())
-        quadratic = ((mean @ self.Q) * mean).double().sum(1)
+        sd = _put(torch.zeros_like(z[:, :1]), place, real, root.square().sum(1)[:, None].sqrt())
+        quadratic = ((mean @ self.Q) * mean).double().sum(2)
         log_det = self.log_determinant() - 2 * root.diagonal(dim1=1, dim2=2).double().log().sum(1)
-        log_prob = -0.5 * (quadratic + log_det + observed.sum(1) * math.log(2 * math.pi))
+        log_prob = -0.5 * (quadratic + (log_det + observed.sum(1) * math.log(2 * math.pi))[:, None])
         if xi is None:
-            return mean, sd, log_prob, mean[:, None]
-        own = xi.gather(2, place[:, None].expand(-1, xi.shape[1], -1)) * real[:, None]
-        return mean, sd, log_prob, _put(z, place, real, m[:, None] + own @ root)
+            return mean, sd, log_prob, mean
+        spread = _put(torch.zeros_like(xi).flatten(1, 2), place, real, _taken(xi.flatten(1, 2), place, real) @ root)
+        return mean, sd, log_prob, mean[:, :, None] + spread.view_as(xi)
 
     def _by_observed(self, z: Tensor, observed: Tensor, xi: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         place, real = _places(observed)
         root = inverse_factor(_picked(self.Sigma, place, real))
-        G = root @ (self.Sigma[place] * real[..., None])  # (windows, o, d)
-        y = root @ (z.gather(1, place) * real)[..., None]
-        mean = torch.where(observed, z, (G.mT @ y)[..., 0])
-        sd = torch.where(observed, 0, (self.Sigma.diagonal() - G.square().sum(1)).clamp(min=0).sqrt())
+        G = root @ (self.Sigma[place] * real[..., None])  # (groups, o, d)
+        y = _taken(z, place, real) @ root.mT
+        mean = torch.where(observed[:, None], z, y @ G)
+        sd = torch.where(observed, 0, (self.Sigma.diagonal() - G.square().sum(1)).clamp(min=0).sqrt())[:, None]
         log_det = -2 * root.diagonal(dim1=1, dim2=2).double().log().sum(1)
-        quadratic = y.double().square().sum((1, 2))
-        log_prob = -0.5 * (quadratic + log_det + real.sum(1) * math.log(2 * math.pi))
+        quadratic = y.double().square().sum(2)
+        log_prob = -0.5 * (quadratic + (log_det + real.sum(1) * math.log(2 * math.pi))[:, None])
         if xi is None:
-            return mean, sd, log_prob, mean[:, None]
+            return mean, sd, log_prob, mean
         whole = self.draw(xi)
-        gap = z[:, None] - whole
-        gap = gap.gather(2, place[:, None].expand(-1, xi.shape[1], -1)) * real[:, None]
-        return mean, sd, log_prob, torch.where(observed[:, None], z[:, None], whole + gap @ root.mT @ G)
+        gap = _taken((z[:, :, None] - whole).flatten(1, 2), place, real) @ root.mT @ G
+        return mean, sd, log_prob, torch.where(observed[:, None, None], z[:, :, None], whole + gap.view_as(xi))
 
 
 @dataclass(frozen=True)
@@ -323,8 +328,12 @@ def _picked(A: Tensor, place: Tensor, real: Tensor) -> Tensor:  # (windows, most
     return part
 
 
-def _put(z: Tensor, place: Tensor, real: Tensor, values: Tensor) -> Tensor:
-    """``z`` (windows, d), or as many copies as ``values`` (windows, draws, most) asks for, with values at places."""
-    if values.dim() == 3:
-        z, place, real = (each[:, None].expand(-1, values.shape[1], -1) for each in (z, place, real))
-    return z.scatter(-1, place, torch.where(real, values, z.gather(-1, place)))
+def _taken(z: Tensor, place: Tensor, real: Tensor) -> Tensor:  # (groups, rows, d) -> (groups, rows, most)
+    """Each group's places of its rows, 0 in the padding."""
+    return z.gather(2, place[:, None].expand(-1, z.shape[1], -1)) * real[:, None]
+
+
+def _put(z: Tensor, place: Tensor, real: Tensor, values: Tensor) -> Tensor:  # (groups, rows, d)
+    """``z`` with values (groups, rows, most) at each group's places."""
+    place = place[:, None].expand(-1, z.shape[1], -1)
+    return z.scatter(2, place, torch.where(real[:, None], values, z.gather(2, place)))
