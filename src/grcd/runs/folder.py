@@ -26,7 +26,7 @@ from torch import Tensor
 from ..core import provenance
 from ..core.errors import InputError, InputWarning
 from ..core.files import appending, make_folder, remove_leftovers, whole
-from ..training.loop import State
+from ..training.loop import Training
 from . import lock, manifest, seal
 from .manifest import damaged
 
@@ -118,7 +118,7 @@ class Run:
 
     # -- while training --------------------------------------------------------------------------------------------
 
-    def log(self, state: State, record: dict) -> None:
+    def log(self, state: Training, record: dict) -> None:
         """Note a validation and keep the whole state."""
         self.records.append({**record, "seconds": round(state.seconds, 1)})
         with appending(self.path / METRICS) as file:
@@ -136,7 +136,7 @@ class Run:
         with whole(self.path / CHECKPOINT) as temporary:
             save_file(tensors, temporary, {"state": text, "sha256": seal.of_bytes(text.encode())})
 
-    def resume(self, state: State) -> None:
+    def resume(self, state: Training) -> None:
         """Restore the last checkpoint, if there is one of this run, and write the log as it was then."""
         path = self.path / CHECKPOINT
         if os.path.exists(path):
@@ -153,7 +153,7 @@ class Run:
     def _owner(self) -> str:
         return manifest.owner(self.manifest)
 
-    def _restore(self, state: State, tensors: dict[str, Tensor], about: dict) -> None:
+    def _restore(self, state: Training, tensors: dict[str, Tensor], about: dict) -> None:
         path, here = self.path / CHECKPOINT, state.tensors()
         if set(tensors) != set(here):
             raise damaged(path, "other tensors than expected")

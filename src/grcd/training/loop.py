@@ -19,6 +19,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -39,24 +40,14 @@ VALIDATION_DRAWS = 1024  # at least; small validation splits are used several ti
 VALIDATION_MOST = 5000  # signals; of larger splits so many, evenly spaced
 
 
-class State:
+class Training:
     """Everything that training changes. Tensors are restored in place, so that a captured graph stays valid."""
 
-    def __init__(self, network: nn.Module, config: Config, baseline: float):
+    def __init__(self, network: nn.Module, optimizers: dict[str, torch.optim.Optimizer], plateau: Plateau):
         self.network, self.ema = network, copy.deepcopy(network).requires_grad_(False)
         self.parameters = list(network.parameters())
-        cuda = self.parameters[0].is_cuda
-        self.optimizer = torch.optim.Adam(
-            self.parameters, lr=config.lr, weight_decay=config.weight_decay, fused=True, capturable=cuda
-        )
-        for p in self.parameters:  # what Adam creates at its first step: a captured graph needs it before
-            self.optimizer.state[p] = {
-                "step": torch.zeros((), device=p.device),
-                "exp_avg": torch.zeros_like(p),
-                "exp_avg_sq": torch.zeros_like(p),
-            }
         self.best = copy.deepcopy(self.ema)
-        self.plateau = Plateau(baseline, config.stopping, config.patience, config.tolerance)
+        self.optimizers, self.plateau = optimizers, plateau
         self.update = 0
         self.seconds = 0.0
 
@@ -66,13 +57,38 @@ class State:
         for part in ("network", "ema", "best"):
             named |= {f"{part}.{name}": p.data for name, p in getattr(self, part).named_parameters()}
         for (name, _), p in zip(self.network.named_parameters(), self.parameters, strict=True):
-            named |= {f"adam.{key}.{name}": value for key, value in self.optimizer.state[p].items()}
+            for label, optimizer in self.optimizers.items():
+                named |= {f"{label}.{key}.{name}": value for key, value in optimizer.state.get(p, {}).items()}
         return named
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         with torch.no_grad():
             for name, tensor in self.tensors().items():
                 tensor.copy_(tensors[name])
+
+
+class State(Training):
+    """Of a network trained by Adam."""
+
+    def __init__(self, network: nn.Module, config: Config, baseline: float):
+        parameters = list(network.parameters())
+        cuda = parameters[0].is_cuda
+        self.optimizer = torch.optim.Adam(
+            parameters, lr=config.lr, weight_decay=config.weight_decay, fused=True, capturable=cuda
+        )
+        begin_adam(self.optimizer, parameters)
+        plateau = Plateau(baseline, config.stopping, config.patience, config.tolerance)
+        super().__init__(network, {"adam": self.optimizer}, plateau)
+
+
+def begin_adam(optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter]) -> None:
+    """What Adam would make at its first step, made now: a graph needs it to exist."""
+    for p in parameters:
+        optimizer.state[p] = {
+            "step": torch.zeros((), device=p.device),
+            "exp_avg": torch.zeros_like(p),
+            "exp_avg_sq": torch.zeros_like(p),
+        }
 
 
 def draws(
@@ -201,7 +217,7 @@ class Validation:
 class Outcome:
     """What training ends with: the EMA weights of the best validation, and how it went."""
 
-    def __init__(self, state: State):
+    def __init__(self, state: Training):
         plateau = state.plateau
         self.network = state.best
         self.summary = {
@@ -241,15 +257,37 @@ def train(
     resume(state)
     if state.update == 0 and getattr(network, "starts_at_zero", False):  # the reference itself is the one to beat
         state.plateau.begin(validation(state.ema))
-    began, every, note = time.monotonic() - state.seconds, config.validate_every, ""
     drawn = draws(config, len(x_train), x_train.shape[1], state.update, x_train.device)
-    with bar("training", config.max_updates) as advance:
-        while not state.plateau.reached and state.update < config.max_updates:
-            update(*next(drawn))
+    repeat(
+        state,
+        lambda: update(*next(drawn)),
+        lambda: validation(state.ema, state.update),
+        update.total,
+        config.validate_every,
+        config.max_updates,
+        log,
+    )
+    return Outcome(state)
+
+
+def repeat(
+    state: Training,
+    step: Callable[[], None],
+    validated: Callable[[], float],
+    total: Tensor,  # the training loss since it was last read, which ``step`` adds to
+    every: int,
+    most: int,
+    log: Callable[[Any, dict], None],
+) -> None:
+    """Updates until validation, ``every`` so many, stops improving, ``most`` of them; ``log`` hears of validations."""
+    began, note = time.monotonic() - state.seconds, ""
+    with bar("training", most) as advance:
+        while not state.plateau.reached and state.update < most:
+            step()
             state.update += 1
             advance(state.update, note)
-            if state.update % every == 0 or state.update == config.max_updates:
-                loss = validation(state.ema, state.update)
+            if state.update % every == 0 or state.update == most:
+                loss = validated()
                 if not math.isfinite(loss):
                     raise InputError(
                         f"a validation error of {loss} at update {state.update}: training diverged",
@@ -260,11 +298,10 @@ def train(
                     state.best.load_state_dict(state.ema.state_dict())
                 state.seconds = time.monotonic() - began
                 steps = (state.update - 1) % every + 1
-                record = {"update": state.update, "train": float(update.total) / steps, "val": loss}
-                update.total.zero_()
+                record = {"update": state.update, "train": float(total) / steps, "val": loss}
+                total.zero_()
                 note = f"loss {record['train']:.4f} val {loss:.4f}"
                 log(state, record)
-    return Outcome(state)
 
 
 def footprint(numbers: int, nodes: int, config: Config) -> float:

@@ -1,0 +1,299 @@
+"""Training the conditional model of windows: a network learns what the posterior of its reference leaves over.
+
+**Objective.** Hidden readings of a pair (see ``pool``) are noised to a level ``q``, ``log q`` normal and spread evenly
+over a batch. The network answers ``F`` and ``s`` (see ``networks/spacetime``); were ``F*`` the right answer, it costs
+
+    error + share / 2 (s + error exp(-s)),      error = (F - F*)^2
+
+over hidden readings, weighted by the spread of their posterior in units. ``s`` learns the error, and ``F`` nothing from
+``s``: the error in the second term is a number.
+
+**Updates.** Muon for the matrices of blocks, AdamW for the rest, a rate that falls by a cosine, an average of weights
+that forgets how it began. What an update draws is keyed by the seed and its number. On CUDA it is captured once and
+replayed.
+
+**What is kept** are the averaged weights of the lowest validation error; and they are kept only if their draws have a
+lower CRPS than the reference's posterior in validation windows, by more than chance: else the reference stands alone.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..core.device import arithmetic, captured
+from ..core.errors import InputError, InputWarning
+from ..core.rows import evenly
+from ..core.settings import Settings, ranged
+from ..core.streams import SEED_MOST, Stream
+from ..diffusion.conditional import FEATURES, Conditional, autocast
+from ..graphs.space import SignalSpace
+from ..metrics.ensemble import crps
+from ..networks.spacetime import LOG_VARIANCE, SpaceTimeNet
+from ..references.stationary import normal_crps
+from .loop import Outcome, Training, begin_adam, repeat
+from .masks import masks
+from .muon import Muon
+from .pool import Batch, Fold, Pool
+from .stopping import Plateau
+
+VALIDATION_MOST = 512  # windows, evenly spaced
+JUDGED = 96  # of them with draws, at the end
+JUDGED_DRAWS, JUDGED_NFE = 16, 4
+BETAS = (0.9, 0.99)
+
+
+@dataclass(frozen=True)
+class Setting(Settings):
+    """What decides how the network is made and trained; defaults are for a GPU."""
+
+    seed: int = ranged(0, 0, SEED_MOST)
+    # the network
+    width: int = 128
+    blocks: int = 4
+    heads: int = 4
+    # what it learns from
+    pool: int = 40_000  # pairs of a window and a mask
+    level_mean: float = ranged(-0.3, -10, 10)  # of log q
+    level_sd: float = ranged(1.3, 0, 10)
+    likelihood: float = ranged(0.25, 0)  # share of the variance's term in the loss
+    # training
+    batch: int = ranged(32, most=1 << 20)
+    max_updates: int = 13_000
+    lr: float = ranged(1e-3, 1e-30, 1e30)
+    muon: float = ranged(1.5, 0)  # its rate is so many times lr
+    weight_decay: float = ranged(0.01, 0, 1e3)
+    warmup: int = 200  # updates, at most a tenth of all
+    clip: float = 1.0
+    ema: float = ranged(0.999, 0, 1)
+    validate_every: int = 500
+    patience: int = 8
+    tolerance: float = ranged(0.002, most=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.width % self.heads:
+            got = f"width = {self.width}, heads = {self.heads}"
+            raise InputError(got, "a width that heads divide", f"choose a width of {self.heads} times something")
+
+    @classmethod
+    def on(cls, device: torch.device, **settings: Any) -> Setting:
+        """Defaults for a device, but for ``settings``: a CPU trains a small network, in minutes."""
+        small = {"width": 32, "blocks": 3, "max_updates": 600, "validate_every": 50, "pool": 8_000}
+        return cls(**(({} if device.type == "cuda" else small) | settings))
+
+
+def fit(
+    space: SignalSpace,
+    folds: Sequence[Fold],  # of training rows
+    validation: Fold,  # its reference, of all training rows, is the one that is kept
+    setting: Setting,
+    log: Callable[[Any, dict], None] = lambda state, record: None,
+    resume: Callable[[Any], None] = lambda state: None,
+) -> tuple[Conditional, dict]:
+    """A conditional model of windows, and how training went.
+
+    ``log`` is told of every validation, ``resume`` may restore a state.
+    """
+    network = fresh_network(space, validation.calendar.shape[1], setting).to(validation.z.device)
+    with arithmetic("high"):
+        pairs = min(setting.pool, setting.max_updates * setting.batch)
+        pool = Pool.drawn(space, folds, pairs, setting.seed, "training")
+        outcome = train(space, network, pool, validation, setting, log, resume)
+    network.load_state_dict(outcome.network.state_dict())
+    conditional = Conditional(space, validation.reference, network.eval())
+    return judged(conditional, validation, setting.seed, outcome.summary)
+
+
+def fresh_network(space: SignalSpace, calendar: int, setting: Setting) -> SpaceTimeNet:
+    """The network before training, told so many numbers of a step: its weights depend on the seed alone."""
+    columns = torch.arange(len(space.graph) * space.channels)
+    node, channel = columns // space.channels, columns % space.channels
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Initializing zero-element tensors")  # without a calendar
+        torch.default_generator.manual_seed(setting.seed)
+        size = setting.width, setting.blocks, setting.heads
+        return SpaceTimeNet(space.steps, node, channel, FEATURES, calendar, *size)
+
+
+def losses(network: nn.Module, batch: Batch, noise: Tensor, q: Tensor, likelihood: float, steps: int) -> Tensor:
+    """The objective a window (batch,), with ``noise`` (batch, d) at levels ``q`` (batch,)."""
+    hidden, level = batch.weight > 0, q[:, None]
+    noised = torch.where(hidden, batch.u + level * noise, 0)
+    right = (batch.u - noised / (1 + level**2)) * (1 + level**2).sqrt() / level
+    with autocast(noise.device):
+        grid = (steps, -1)
+        raw, s = network(noised.unflatten(1, grid), q, batch.features.unflatten(1, grid), batch.calendar)
+    return _objective((raw.flatten(1) - right).square(), s.flatten(1).clamp(*LOG_VARIANCE), batch.weight, likelihood)
+
+
+def _objective(error: Tensor, s: Tensor, weight: Tensor, likelihood: float) -> Tensor:
+    spread = 0.5 * (s + error.detach() * (-s).exp())
+    return (weight * (error + likelihood * spread)).sum(1) / (weight > 0).sum(1).clamp(min=1)
+
+
+def levels(u: Tensor, setting: Setting) -> Tensor:
+    """From uniform numbers to levels."""
+    return (setting.level_mean + setting.level_sd * torch.special.ndtri(u.clamp(1e-4, 1 - 1e-4))).exp().float()
+
+
+class State(Training):
+    """Of a network trained by Muon and AdamW, whose rates are tensors: a captured update sees them change."""
+
+    def __init__(self, network: SpaceTimeNet, setting: Setting, baseline: float):
+        named = [(name, p) for name, p in network.blocks.named_parameters() if p.dim() == 2 and "level" not in name]
+        matrices = [p for _, p in named]
+        rest = [p for p in network.parameters() if all(p is not matrix for matrix in matrices)]
+        device = rest[0].device
+        self.rate, self.muon_rate, self.blend = (torch.zeros((), device=device) for _ in range(3))
+        adam = torch.optim.AdamW(
+            rest, self.rate, BETAS, weight_decay=setting.weight_decay, fused=True, capturable=device.type == "cuda"
+        )
+        begin_adam(adam, rest)
+        plateau = Plateau(baseline, "gain", setting.patience, setting.tolerance)
+        super().__init__(
+            network, {"muon": Muon(matrices, self.muon_rate, decay=setting.weight_decay), "adam": adam}, plateau
+        )
+        self.setting, self.average = setting, list[Tensor](self.ema.parameters())
+
+    def schedule(self) -> None:
+        """The rates of the update to come, and how much of its weights the average takes."""
+        setting, k = self.setting, self.update
+        warmup = max(1, min(setting.warmup, setting.max_updates // 10))
+        rate = setting.lr * min(1.0, (k + 1) / warmup) * 0.5 * (1 + math.cos(math.pi * k / setting.max_updates))
+        self.rate.fill_(rate)
+        self.muon_rate.fill_(setting.muon * rate)
+        self.blend.fill_(1 - min(setting.ema, (1 + k) / (10 + k)))
+
+
+class Update:
+    """One update on buffers that ``__call__`` fills; on CUDA a captured graph."""
+
+    def __init__(self, state: State, pool: Pool, setting: Setting, steps: int):
+        self.state, self.pool, self.setting, self.steps = state, pool, setting, steps
+        device, d = pool.u.device, pool.u.shape[1]
+        self.streams = [Stream(setting.seed, purpose, device) for purpose in ("pair", "noise", "level")]
+        self.index = torch.zeros(setting.batch, dtype=torch.long, device=device)
+        self.noise = torch.zeros(setting.batch, d, device=device)
+        self.q = torch.ones(setting.batch, device=device)
+        self.total = torch.zeros((), dtype=torch.float64, device=device)  # training loss since it was last read
+        self.replay = self._captured() if device.type == "cuda" else self._step
+
+    def __call__(self) -> None:
+        batch, number = self.setting.batch, self.state.update
+        pair, noise, level = self.streams
+        self.index.copy_(pair.integers(number, batch, len(self.pool)))
+        self.noise.copy_(noise.normal(number, self.noise.numel()).view_as(self.noise))
+        place = torch.arange(batch, device=self.q.device)  # levels spread evenly: less noise in the gradient
+        self.q.copy_(levels((place + level.uniform(number, batch)) / batch, self.setting))
+        self.state.schedule()
+        self.replay()
+
+    def _step(self) -> None:
+        state, setting = self.state, self.setting
+        batch = self.pool.batch(self.index)
+        loss = losses(state.network, batch, self.noise, self.q, setting.likelihood, self.steps).mean()
+        state.network.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(state.parameters, setting.clip)
+        for optimizer in state.optimizers.values():
+            optimizer.step()
+        with torch.no_grad():
+            ahead = list(torch._foreach_sub([*state.parameters], state.average))
+            torch._foreach_mul_(ahead, state.blend)
+            torch._foreach_add_(state.average, ahead)
+            self.total += loss
+
+    def _captured(self) -> Callable[[], None]:
+        before = {name: tensor.clone() for name, tensor in self.state.tensors().items()}
+        replay = captured(self._step)
+        self.state.restore(before)
+        self.total.zero_()
+        return replay
+
+
+class Validation:
+    """The objective in validation windows, with the same masks, noise and levels every time."""
+
+    def __init__(self, space: SignalSpace, fold: Fold, setting: Setting):
+        self.setting, self.steps = setting, space.steps
+        self.pool = Pool.evenly(space, fold, VALIDATION_MOST, setting.seed, "validation")
+        noise, level = (Stream(setting.seed, f"validation {what}", fold.z.device) for what in ("noise", "level"))
+        self.noise = noise.normal(range(len(self.pool)), space.d).float()
+        u = (level.uniform(0, len(self.pool)).argsort() + level.uniform(1, len(self.pool))) / len(self.pool)
+        self.q = levels(u, setting)
+
+    @torch.no_grad()
+    def __call__(self, network: nn.Module) -> float:
+        likelihood, parts = self.setting.likelihood, list[Tensor]()
+        for rows in torch.arange(len(self.pool), device=self.q.device).split(self.setting.batch):
+            some = self.pool.batch(rows), self.noise[rows], self.q[rows]
+            parts.append(losses(network, *some, likelihood, self.steps))
+        return float(torch.cat(parts).double().mean())
+
+
+def train(
+    space: SignalSpace,
+    network: SpaceTimeNet,
+    pool: Pool,
+    fold: Fold,  # of validation rows
+    setting: Setting,
+    log: Callable[[Any, dict], None] = lambda state, record: None,
+    resume: Callable[[Any], None] = lambda state: None,
+) -> Outcome:
+    """Train until validation stops improving, or the rate is down; ``network`` is fresh, so it is its reference."""
+    validation = Validation(space, fold, setting)
+    baseline = validation(network)
+    state = State(network, setting, baseline)
+    state.plateau.begin(baseline)
+    update = Update(state, pool, setting, space.steps)
+    resume(state)
+    every, most = setting.validate_every, setting.max_updates
+    repeat(state, update, lambda: validation(state.ema), update.total, every, most, log)
+    return Outcome(state)
+
+
+def judged(conditional: Conditional, fold: Fold, seed: int, summary: dict) -> tuple[Conditional, dict]:
+    """The model, or its reference alone where the network's draws are no nearer to hidden readings; and which it is."""
+    summary = summary | {"network": summary["best_update"] > 0}
+    if summary["network"]:
+        ours, reference = crps_of(conditional, fold, seed)
+        gain = reference - ours
+        summary |= {"crps": float(ours.mean()), "crps_reference_alone": float(reference.mean())}
+        summary["network"] = bool(gain.mean() > gain.std() / math.sqrt(len(gain)))
+    if summary["network"]:
+        return conditional, summary
+    warnings.warn(
+        "the network does not beat its reference in validation windows: the reference is used alone",
+        InputWarning,
+        stacklevel=2,
+    )
+    return Conditional(conditional.space, conditional.reference), summary
+
+
+def crps_of(conditional: Conditional, fold: Fold, seed: int) -> tuple[Tensor, Tensor]:  # two of (windows,)
+    """The mean CRPS of hidden readings in validation windows, in units: of draws, and of the reference's posterior."""
+    space, device = conditional.space, fold.z.device
+    rows = fold.windows(fold.starts[evenly(len(fold.starts), JUDGED)], space.steps)
+    z = fold.z[rows].flatten(1)
+    hidden = masks(Stream(seed, "judged masks", device), 0, space, ~z.isnan())
+    observed = ~z.isnan() & ~hidden
+
+    def noise(purpose: str, shape: tuple[int, int, int]) -> Tensor:
+        stream = Stream(seed, f"judged {purpose}", device)
+        return stream.normal(range(shape[0]), shape[1] * shape[2]).view(shape)
+
+    x = conditional.draw(z, observed, fold.calendar[rows], JUDGED_DRAWS, JUDGED_NFE, noise)
+    posterior = conditional.reference.posterior(z, observed)
+    weight = hidden * (1.0 if fold.scale is None else fold.scale[rows].flatten(1))
+    ours = torch.from_numpy(crps(x.transpose(0, 1).double().cpu().numpy(), z.double().cpu().numpy())).to(device)
+    theirs = normal_crps(z.to(posterior.mean), posterior.mean, posterior.sd)
+    scored = hidden.any(1)
+    ours, theirs = (torch.where(hidden, each.double() * weight, 0).sum(1)[scored] for each in (ours, theirs))
+    return ours / hidden.sum(1)[scored], theirs / hidden.sum(1)[scored]
