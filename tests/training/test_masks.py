@@ -110,3 +110,13 @@ def test_nothing_observed_and_nearly_everything_observed():
     count = of_family("everything", space(10, 30, 1)).sum((1, 2, 3))
     assert count.min() == 1
     assert 2 < count.float().mean() < 4.5
+
+
+def test_how_much_a_family_hides_does_not_depend_on_how_it_was_chosen():
+    where = space(24, 10, 1)
+    chosen = np.array(families(Stream(5, "masks"), 0, 1500, where))
+    share = masks(Stream(5, "masks"), 0, where, torch.ones(1500, where.d, dtype=torch.bool)).float().mean(1)
+    points = share[chosen == "points"]
+    assert abs(float(points.mean()) - 0.325) < 5 * 0.55 / np.sqrt(12 * len(points))
+    assert points.min() < 0.1
+    assert points.max() > 0.55

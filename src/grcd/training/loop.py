@@ -82,7 +82,7 @@ class State(Training):
 
 
 def begin_adam(optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter]) -> None:
-    """What Adam would make at its first step, made now: a graph needs it to exist."""
+    """What Adam creates at its first step: a captured graph needs it before."""
     for p in parameters:
         optimizer.state[p] = {
             "step": torch.zeros((), device=p.device),
