@@ -1,7 +1,9 @@
 """Training the conditional model of windows, against a mixture of two regimes in time whose posterior is known."""
 
 import math
+from contextlib import nullcontext
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -322,3 +324,16 @@ def test_the_trained_model_comes_closer_to_the_known_posterior_than_its_referenc
     ours = distances(conditional, 8)
     assert (ours < 0.6 * reference).all()
     assert (distances(conditional, 4) < 0.75 * reference).all()
+
+
+@pytest.mark.parametrize(("easy", "wins"), [(0.9, True), (1.1, False)])
+def test_a_network_is_judged_by_its_share_of_gain_in_every_window(monkeypatch, easy, wins):
+    """Forty windows of gaps that are filled a tenth better or worse, and eight that nobody can foresee, a little
+    better: what is large by nature does not decide."""
+    reference = torch.cat([torch.full((40,), 0.1), torch.full((8,), 10.0)]).double()
+    share = torch.cat([torch.full((40,), easy), torch.full((8,), 0.95)]).double() + 1e-3 * torch.arange(48)
+    monkeypatch.setattr(training, "crps_of", lambda conditional, fold, seed: (reference * share, reference))
+    model = SimpleNamespace(space=None, reference=None)
+    with nullcontext() if wins else pytest.warns(InputWarning, match="does not beat its reference"):
+        _, summary = training.judged(model, None, 0, {"best_update": 1})
+    assert summary["network"] is wins

@@ -264,7 +264,7 @@ def judged(conditional: Conditional, fold: Fold, seed: int, summary: dict) -> tu
     summary = summary | {"network": summary["best_update"] > 0}
     if summary["network"]:
         ours, reference = crps_of(conditional, fold, seed)
-        gain = reference - ours
+        gain = 1 - ours / reference  # a share: windows of which nothing is known would outweigh all filled gaps
         summary |= {"crps": float(ours.mean()), "crps_reference_alone": float(reference.mean())}
         summary["network"] = bool(gain.mean() > gain.std() / math.sqrt(len(gain)))
     if summary["network"]:
