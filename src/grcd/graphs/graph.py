@@ -80,6 +80,10 @@ class Spectrum:
         numbers[order] = np.concatenate([[0], np.cumsum(np.diff(lam[order]) > DEGENERATE_GAP)])
         return numbers
 
+    def diagonal(self, covariance: np.ndarray) -> np.ndarray:  # (d, d) -> (modes,)
+        """Of a covariance in this basis: the variance of each mode."""
+        return np.einsum("ni,nm,mi->i", self.U, covariance, self.U, optimize=True)
+
     def average(self, values: np.ndarray) -> np.ndarray:
         """Replace per-mode values by their mean over each eigenspace: the part that no choice of basis changes."""
         space = self.eigenspaces

@@ -59,6 +59,9 @@ class Kronecker:
         """On another device, or in another precision."""
         return Kronecker(*(factor if isinstance(factor, int) else factor.to(*where) for factor in self.factors))
 
+    def contiguous(self) -> Kronecker:
+        return Kronecker(*(factor if isinstance(factor, int) else factor.contiguous() for factor in self.factors))
+
     def applied(self, x: Tensor) -> Tensor:  # (..., d) -> (..., d)
         """``x K``, one axis after the other."""
         y = x.reshape(*x.shape[:-1], *self._sizes)
@@ -84,3 +87,8 @@ class Kronecker:
         if function not in PRODUCTS or not isinstance(args[0], Tensor) or not isinstance(args[1], Kronecker):
             return NotImplemented
         return args[1].applied(args[0])
+
+
+def dense(basis: Basis) -> Tensor:  # (d, modes)
+    """A basis as one matrix."""
+    return basis if isinstance(basis, Tensor) else basis.whole()

@@ -92,6 +92,11 @@ class ProductSpectrum(Spectrum):
     steps: int = 1
     channels: int = 1
 
+    def diagonal(self, covariance: np.ndarray) -> np.ndarray:  # (d, d) -> (modes,)
+        import torch
+
+        return ((torch.from_numpy(covariance) @ self.basis).mT @ self.basis).diagonal().numpy()
+
     @cached_property
     def basis(self) -> Kronecker:
         import torch  # which reading a graph can do without

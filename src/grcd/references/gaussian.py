@@ -31,7 +31,7 @@ from torch import Tensor
 from ..core.streams import Stream
 from ..core.systems import solve
 from ..graphs.graph import Spectrum
-from ..graphs.kronecker import Basis
+from ..graphs.kronecker import Basis, dense
 from .component import Component
 from .propagator import Level
 from .reference import Reference
@@ -65,7 +65,7 @@ class Gaussian(Component, Reference):
         return type(self)(mean.expand_as(self.v), self.B)
 
     def tensors(self) -> dict[str, Tensor]:
-        return {"v": self.v, "B": self.B if isinstance(self.B, Tensor) else self.B.whole()}
+        return {"v": self.v, "B": dense(self.B)}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Basis) -> Self:
@@ -151,12 +151,8 @@ class LowRank(Gaussian):
 
 def spectral(covariance: np.ndarray, spectrum: Spectrum) -> Spectral:
     """The paper's reference: the diagonal ``v_i`` of the covariance in the graph-Fourier basis (eq. ref)."""
-    B = _basis(spectrum)
-    if isinstance(B, Tensor):
-        v = np.einsum("ni,nm,mi->i", spectrum.U, covariance, spectrum.U, optimize=True)
-    else:
-        v = ((torch.from_numpy(covariance) @ B).mT @ B).diagonal().numpy()
-    return Spectral(torch.from_numpy(spectrum.average(v)), B)
+    v = spectrum.average(spectrum.diagonal(covariance))
+    return Spectral(torch.from_numpy(v), spectrum.basis.contiguous())
 
 
 def full(covariance: np.ndarray) -> Gaussian:
@@ -181,11 +177,7 @@ def diagonal(covariance: np.ndarray) -> Gaussian:
 
 def gmrf(spectrum: Spectrum, delta: float = 0.05, sigma: float = 1.0) -> Spectral:
     """``N(0, sigma^2 L_delta^-1)``: where every reference ends as terminal SNR goes to zero (eq. gmrf_limit_main)."""
-    return Spectral(torch.from_numpy(sigma**2 / spectrum.scaled(delta)), _basis(spectrum))
-
-
-def _basis(spectrum: Spectrum) -> Basis:
-    return spectrum.basis.contiguous() if isinstance(spectrum.basis, Tensor) else spectrum.basis
+    return Spectral(torch.from_numpy(sigma**2 / spectrum.scaled(delta)), spectrum.basis.contiguous())
 
 
 def off_diagonal_energy(covariance: np.ndarray, reference: Reference) -> float:
