@@ -661,7 +661,7 @@ def main():
         say(name, "line in time:", interpolation(table.x[table.val :].cpu().numpy(), hide[table.val :].cpu().numpy()))
     by = Shrinkage(*map(float, args.shrinkage.split(",")))
     if args.evaluate:
-        kept = torch.load(args.evaluate, map_location=device)
+        kept = torch.load(args.evaluate, map_location=device, weights_only=True)
         by = Shrinkage(*kept["shrinkage"])
     whole, parts, stretch = folds(
         table, by, args.folds, torch.float64 if device.type == "cuda" else torch.float32, args.power

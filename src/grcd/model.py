@@ -138,11 +138,6 @@ class GRCD:
         return self.trained.facts
 
     @property
-    def adds_nothing(self) -> bool:
-        """Whether no update of the network was better than the reference alone, which is then all there is."""
-        return self.diffusion.adds_nothing
-
-    @property
     def unit(self) -> str:
         """The unit of the signals, if it is known."""
         return "" if self._trained is None else Origin.of_run(self.facts).unit or ""

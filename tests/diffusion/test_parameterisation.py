@@ -277,6 +277,7 @@ def test_gads_score_is_the_true_one_where_its_network_knows_the_posterior_mean()
     losses = p.losses(posterior_mean, X0, EPS, torch.full((4, 1), t, dtype=torch.float64))
     baseline = p.baseline(SPECTRAL, X0, EPS, torch.full((4, 1), t, dtype=torch.float64)).mean(-1)
     x = heat.nodes(heat.modes(X0) * a + heat.modes(EPS) * noise.sqrt())
+    close(p.target(x, EPS, t), X0, 1e-10)  # the signal that became x by this noise
     modes = heat.modes(posterior_mean(x, None))
     variation = (modes**2 * torch.from_numpy(random_graph().spectrum.lam)).mean(-1)
     close(losses, baseline + 5e-3 * variation, rtol=1e-9)

@@ -76,7 +76,7 @@ def verdict(material: Material) -> tuple[str, str]:
     name, best = min(scores.controls.items(), key=lambda each: each[1].ammd)
     if scores.ammd <= max(NEAR * scores.floor.ammd, CHANCE):
         return "good", "Generated signals are as near to held-out ones as training signals are."
-    if material.model.adds_nothing:
+    if material.model.diffusion.adds_nothing:
         return (
             "fair",
             "The network found nothing to add to its reference, of which these signals are: see the controls.",

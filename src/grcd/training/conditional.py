@@ -27,7 +27,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..core.device import arithmetic, captured
+from ..core.device import arithmetic
 from ..core.errors import InputError, InputWarning
 from ..core.rows import evenly
 from ..core.settings import Settings, ranged
@@ -183,7 +183,7 @@ class Update:
         self.noise = torch.zeros(setting.batch, d, device=device)
         self.q = torch.ones(setting.batch, device=device)
         self.total = torch.zeros((), dtype=torch.float64, device=device)  # training loss since it was last read
-        self.replay = self._captured() if device.type == "cuda" else self._step
+        self.replay = state.captured(self._step, self.total) if device.type == "cuda" else self._step
 
     def __call__(self) -> None:
         batch, number = self.setting.batch, self.state.update
@@ -209,13 +209,6 @@ class Update:
             torch._foreach_mul_(ahead, state.blend)
             torch._foreach_add_(state.average, ahead)
             self.total += loss
-
-    def _captured(self) -> Callable[[], None]:
-        before = {name: tensor.clone() for name, tensor in self.state.tensors().items()}
-        replay = captured(self._step)
-        self.state.restore(before)
-        self.total.zero_()
-        return replay
 
 
 class Validation:

@@ -66,6 +66,14 @@ class Training:
             for name, tensor in self.tensors().items():
                 tensor.copy_(tensors[name])
 
+    def captured(self, step: Callable[[], None], total: Tensor) -> Callable[[], None]:
+        """An update as a CUDA graph; what capturing it changed, ``total`` of the losses included, is put back."""
+        before = {name: tensor.clone() for name, tensor in self.tensors().items()}
+        replay = captured(step)
+        self.restore(before)
+        total.zero_()
+        return replay
+
 
 class State(Training):
     """Of a network trained by Adam."""
@@ -148,7 +156,7 @@ class Update:
         self.weight = weight if self.signals.gaps else None
         self.u = torch.zeros(config.batch, 1, dtype=torch.float64, device=device)
         self.total = torch.zeros((), dtype=torch.float64, device=device)  # training loss since it was last read
-        self.replay = self._captured() if device.type == "cuda" else self._step
+        self.replay = state.captured(self._step, self.total) if device.type == "cuda" else self._step
 
     def __call__(self, index: Tensor, noise: Tensor, u: Tensor) -> None:
         x0, weight = self.signals(index, self.state.update)
@@ -168,13 +176,6 @@ class Update:
         with torch.no_grad():
             torch._foreach_lerp_(list(state.ema.parameters()), [*state.parameters], 1 - config.ema)
             self.total += loss
-
-    def _captured(self) -> Callable[[], None]:
-        before = {name: tensor.clone() for name, tensor in self.state.tensors().items()}
-        replay = captured(self._step)
-        self.state.restore(before)
-        self.total.zero_()
-        return replay
 
 
 class Validation:
