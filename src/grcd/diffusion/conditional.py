@@ -68,6 +68,11 @@ class Conditional:
     network: SpaceTimeNet | None = None
     levels: dict[int, tuple[float, ...]] = field(default_factory=lambda: dict(LEVELS))  # by number of evaluations
 
+    @property
+    def alone(self) -> Conditional:
+        """Its reference without the network."""
+        return Conditional(self.space, self.reference, None, self.levels)
+
     @torch.no_grad()
     def draw(self, z: Tensor, observed: Tensor, calendar: Tensor, n: int, nfe: int, noise: Noise) -> Tensor:
         """Draws (windows, n, d) of everything that is not observed; what is observed stays as it is, to the bit.
@@ -82,6 +87,14 @@ class Conditional:
         else:
             x = self._reversed(self.network, z, observed, calendar, shape, levels, noise)
         return torch.where(observed[:, None], z[:, None], x.to(z.dtype))
+
+    @torch.no_grad()
+    def vary(
+        self, z: Tensor, observed: Tensor, calendar: Tensor, x: Tensor, strength: float, n: int, nfe: int, noise: Noise
+    ) -> Tensor:
+        drawn = self.draw(z, observed, calendar, n, nfe, noise)
+        mean = self.reference.posterior(z, observed).mean[:, None].to(drawn)
+        return mean + (1 - strength**2) ** 0.5 * (x[:, None] - mean) + strength * (drawn - mean)
 
     def _levels(self, nfe: int) -> tuple[float, ...]:
         """Of the largest number of evaluations that the budget allows."""

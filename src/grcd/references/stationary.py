@@ -35,8 +35,8 @@ likelihood, which rewards small noise in smooth directions, it is chosen by the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 
 import torch
 from torch import Tensor
@@ -158,6 +158,17 @@ class Stationary:
     @property
     def d(self) -> int:
         return len(self.Sigma)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What there is to save, by name."""
+        return {"Sigma": self.Sigma, "shrinkage": torch.tensor(astuple(self.shrinkage), dtype=torch.float64)}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Stationary:
+        """The way back."""
+        Sigma, by = tensors["Sigma"], Shrinkage(*tensors["shrinkage"].tolist())
+        L = torch.linalg.cholesky(Sigma)
+        return cls(Sigma, L, torch.cholesky_inverse(L), by)
 
     def log_determinant(self) -> float:
         return 2 * float(self.L.diagonal().double().log().sum())
