@@ -34,7 +34,9 @@ def space(steps=8):
 
 @pytest.fixture(scope="module")
 def fitted():
-    setting = WindowConfig.on(torch.device("cpu"), width=16, blocks=1, heads=2, max_updates=40, validate_every=20, pool=400)
+    setting = WindowConfig.on(
+        torch.device("cpu"), width=16, blocks=1, heads=2, max_updates=40, validate_every=20, pool=400
+    )
     with pytest.warns(grcd.core.errors.InputWarning, match="does not beat its reference"):
         return windows.fit(space(), series(1500), series(400, 1500, seed=1), setting, torch.device("cpu"))
 
