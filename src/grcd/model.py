@@ -20,7 +20,7 @@ from torch import nn
 
 from . import readings
 from .core import device as devices
-from .core.errors import InputError
+from .core.errors import InputError, whole_number
 from .core.rows import evenly
 from .data.dataset import Dataset
 from .data.marginals import Marginals
@@ -60,6 +60,7 @@ class GRCD:
     ``seed``        decides all that is random in training; that of a method below, all that is random there
     ``device``      "auto", "cpu" or "cuda"
     ``window``      steps in time that are one signal; 1: every row is a signal by itself
+    ``channels``    variables at each node, if data in time have several; they tell by themselves
     ``settings``    fields of ``grcd.Config`` (``width=64``, ``lr=1e-3``, ``max_updates=5000``, ...)
 
     Arguments that several methods have:
@@ -77,6 +78,7 @@ class GRCD:
         seed: int = 0,
         device: str = "auto",
         window: int = 1,
+        channels: int = 1,
         **settings: Any,
     ):
         self.graph = graph if isinstance(graph, Graph) else Graph.from_adjacency(graph)
@@ -85,7 +87,7 @@ class GRCD:
         self._settings = (method, seed, window), settings
         self._trained: Trained | TrainedSeries | None = None
         self._memory = Memory()
-        self._shape(channels=1)
+        self._shape(whole_number("channels", channels))
 
     def _shape(self, channels: int) -> None:
         """The space of signals, and what decides how they are trained on, once the number of channels is known."""
@@ -452,9 +454,8 @@ def load(path: str | Path, device: str = "auto") -> GRCD:
     with contents.fitting(path):
         graph, config = contents.graph(manifest, tensors), window_config.read(manifest["config"])
         channels = len(manifest["data"].get("channels", [""]))
-    model = GRCD(graph, device=device, **config.to_dict())
+    model = GRCD(graph, device=device, channels=channels, **config.to_dict())
     with contents.fitting(path):
-        model._shape(channels)
         space, where = model.space, model.device
         if model.in_time:
             model._trained = in_time.restored(space, config, where, manifest, tensors)

@@ -194,7 +194,7 @@ class SeriesModel:
         if warn:
             warn_of_units(x, self.moments, self.space.graph, self.channels)
         about = self.model.about(series.times, len(series))
-        return (torch.from_numpy(x).to(about[0]) - about[0]) / about[1], about
+        return (torch.tensor(x).to(about[0]) - about[0]) / about[1], about
 
     def _filled(
         self, z: Tensor, rows: np.ndarray, about: tuple[Tensor, Tensor, Tensor], observed: np.ndarray | None = None

@@ -50,7 +50,7 @@ class TrainedSeries:
             "graph": contents.of_graph(law.space.graph),
             "network": {} if network is None else network.state_dict(),
             "reference": law.reference.tensors(),
-            "mean": {key: getattr(mean, key).contiguous() for key in MEAN},
+            "mean": {key: getattr(mean, key).clone() for key in MEAN},
         }
         return contents.named(parts)
 
