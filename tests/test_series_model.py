@@ -117,7 +117,8 @@ def test_windows_start_at_training_times_or_where_they_are_told(case):
     assert windows.shape == (4, STEPS, NODES, model.space.channels)
     hours = (times - np.datetime64("2024-01-01")) / np.timedelta64(1, "h")
     assert (np.diff(hours, axis=1) == 1).all()
-    assert (hours >= 0).all() and (hours < ROWS).all()
+    assert (hours >= 0).all()
+    assert (hours < ROWS).all()
     _, told = model.series.sample(2, start="2024-07-01T05:00")
     assert (told[:, 0] == np.datetime64("2024-07-01T05:00")).all()
     np.testing.assert_array_equal(model.sample(4, seed=1), model.sample(6, seed=1)[:4])
@@ -137,7 +138,7 @@ def test_a_sensor_that_is_stuck_stands_out(case):
 
 def test_log_probabilities_of_rows_are_those_of_conditional_gaussians(case):
     """By hand: one window, each row given the other seven."""
-    model, table = case
+    model, _ = case
     rows = frame(readings(STEPS, model.space.channels, seed=4), "2024-03-01").iloc[:STEPS]
     z, (_, spread, _) = model.series._scored(Series(rows.to_numpy().reshape(STEPS, NODES, -1), rows.index.to_numpy()))
     z, columns = z.double().numpy().ravel(), NODES * model.space.channels
@@ -179,7 +180,8 @@ def test_several_channels_without_a_window_are_filled_across_channels():
     values = readings(600, 2)
     with pytest.warns(InputWarning, match="reference is used alone"):
         model = grcd.GRCD(graph(), channels=2, **QUICK).fit(values)
-    assert model.window == 1 and model.in_time
+    assert model.window == 1
+    assert model.in_time
     hidden = values[:50].copy()
     hidden[:, :, 1] = np.nan
     filled = np.median(model.impute(hidden, n=60), axis=0)
@@ -231,7 +233,7 @@ def test_tables_that_do_not_fit_are_refused_with_what_to_do(case, change, words)
 def test_fewer_rows_than_a_window_and_unknown_settings_are_refused():
     with pytest.raises(InputError, match="--window"):
         grcd.GRCD(graph(), window=40, **QUICK).fit(frame(readings(60)))
-    with pytest.raises(InputError, match="setting of windows .widht"):
+    with pytest.raises(InputError, match="setting of windows 'widht"):
         grcd.GRCD(graph(), window=4, widht=3)
     with pytest.raises(InputError, match="calendar"):
         grcd.GRCD(graph(), window=4, calendar="lunar")

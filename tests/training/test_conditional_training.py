@@ -3,6 +3,7 @@
 import math
 from contextlib import nullcontext
 from dataclasses import asdict, replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -341,7 +342,7 @@ class Guidance:
         levels = torch.logspace(1.5, -2, nfe + 1, dtype=torch.float64).tolist()
         x = reference.condition(seen).draw(n, noise, torch.zeros(len(z), n, dtype=torch.float64))
         x = (x + levels[0] * noise("start", x.shape)).flatten(0, 1)
-        for q, p in zip(levels, levels[1:], strict=False):  # Heun's method, with two evaluations a step
+        for q, p in pairwise(levels):  # Heun's method, with two evaluations a step
             first = eps(x, q)
             x = x + (p - q) * (first + eps(x + (p - q) * first, p)) / 2
         return x.view(len(z), n, D)

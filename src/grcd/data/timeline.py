@@ -33,23 +33,23 @@ class Timeline:
         """From what ``to_dict`` made."""
         interval, starts, lengths = values["interval"], values["starts"], tuple(map(int, values["lengths"]))
         if values["dated"]:
-            return cls(np.timedelta64(int(interval), "ns"), tuple(np.datetime64(int(s), "ns") for s in starts), lengths)
+            step = None if interval is None else np.timedelta64(int(interval), "ns")
+            return cls(step, tuple(np.datetime64(int(start), "ns") for start in starts), lengths)
         return cls(None if interval is None else float(interval), tuple(map(float, starts)), lengths)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; dates in nanoseconds."""
         starts, interval = np.array(self.starts), self.interval
         if self.dated:
-            assert isinstance(interval, np.timedelta64)
-            whole = interval.astype("timedelta64[ns]").astype(int)
             starts = starts.astype("datetime64[ns]").astype(int)
-        else:
-            whole = None if interval is None else float(interval)
-        return {"dated": self.dated, "interval": _number(whole), "starts": starts.tolist(), "lengths": [*self.lengths]}
+        if isinstance(interval, np.timedelta64):
+            interval = int(interval.astype("timedelta64[ns]").astype(int))
+        step = interval if interval is None or isinstance(interval, int) else float(interval)
+        return {"dated": self.dated, "interval": step, "starts": starts.tolist(), "lengths": [*self.lengths]}
 
     @property
     def dated(self) -> bool:
-        return isinstance(self.interval, np.timedelta64)
+        return isinstance(self.starts[0], np.datetime64)
 
     def windows(self, steps: int) -> np.ndarray:  # (stretches,)
         """How many windows of so many steps each stretch has."""
@@ -111,7 +111,3 @@ class Timeline:
 
 def _same(a: np.timedelta64 | float, b: np.timedelta64 | float) -> bool:
     return bool(a == b) if isinstance(a, np.timedelta64) else bool(np.isclose(float(a), float(b), rtol=1e-6))
-
-
-def _number(value: Any) -> int | float | None:
-    return None if value is None else int(value) if isinstance(value, int | np.integer) else float(value)
