@@ -5,8 +5,8 @@
 
 Parts are merged into the file, and the page beside it is written anew. Nothing is chosen on test rows.
 
-    metr-la   207 sensors, windows of 24, the masks and scores of ``windows_protocol``. Training sees all readings of the
-              training rows, those that a mask hides too (as PriSTI does); validation rows choose the mean, the
+    metr-la   207 sensors, windows of 24, the masks and scores of ``windows_protocol``. Training sees all readings of
+              the training rows, those that a mask hides too (as PriSTI does); validation rows choose the mean, the
               covariance, the weights that are kept and whether they are used. Test windows follow each other without
               overlap; and, for comparison, members that go on from what they drew (``tasks/windows``)
     small     its first 30 sensors and 5,000 rows (3,500, 500, 1,000), point masks, on a CPU

@@ -66,7 +66,7 @@ def quantile_scores(quantiles: Tensor, truth: Tensor) -> dict[str, float]:  # (l
 
 
 def draw_scores(draws: Tensor, truth: Tensor) -> dict[str, float]:  # (draws, readings), (readings,)
-    """The same of draws, with quantiles by ranks, the order statistic at p (n + 1), as ``metrics/ensemble`` has them."""
+    """The same of draws, with quantiles by ranks: the order statistic at p (n + 1), as in ``metrics/ensemble``."""
     ordered, count = draws.sort(dim=0).values, len(draws)
     place = np.clip(LEVELS * (count + 1) - 1, 0, count - 1)
     low = torch.from_numpy(np.floor(place).astype(int)).to(draws.device)
