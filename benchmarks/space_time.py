@@ -38,7 +38,9 @@ from grcd.data.series import Series
 from grcd.data.series_dataset import SeriesDataset
 from grcd.diffusion.conditional import Conditional
 from grcd.graphs.space import SignalSpace
+from grcd.references.stationary import Shrinkage, chosen_shrinkage
 from grcd.tasks import windows as tasks
+from grcd.training import windows
 from grcd.training.conditional import Setting, fresh_network
 from grcd.training.windows import WindowModel, fit
 
@@ -348,9 +350,6 @@ def loaded(data: SeriesDataset, steps: int, file: Path, device: torch.device) ->
     """The way back: mean and reference are fitted with the choices that were made."""
     from safetensors import safe_open
 
-    from grcd.references.stationary import Shrinkage
-    from grcd.training import windows
-
     with safe_open(file, "pt") as tensors:
         about = json.loads(tensors.metadata()["about"])
         weights = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118
@@ -362,6 +361,45 @@ def loaded(data: SeriesDataset, steps: int, file: Path, device: torch.device) ->
     conditional = Conditional(space, reference, network.to(device).eval())
     mean = table.mean(about["calendar"], train.stretches)
     return WindowModel(conditional, table.clock, mean, about["calendar"]), about
+
+
+# -- choices -----------------------------------------------------------------------------------------------------------
+
+
+def choices(args: argparse.Namespace, device: torch.device) -> dict:
+    """Validation windows of METR-LA, no network: how much of the spread goes by the clock, and whether weak
+    correlations are taken for noise (``local``). Weights of each are those of the highest likelihood; every form is
+    then judged by likelihood, and by readings hidden by the protocol's masks, whole windows."""
+    data = load_series("metr-la")
+    if args.rows:
+        data = cut(data, args.rows, args.columns)
+    space, train, val = SignalSpace(data.graph, 24), data.part("train"), data.part("val")
+    rows, forms = data.rows("val"), list[dict]()
+    masks = {kind: protocol.hidden((34_272, 207), kind)[: args.rows or None, : args.columns] for kind in protocol.MASKS}
+    for name, power in (("none", None), *((f"clock, power {p:g}", p) for p in (0.0, 0.25, 0.5, 0.75, 1.0))):
+        for local in (True, False):
+            clock = Clock.start()
+            windows.CALENDARS[name] = power
+            table = windows._Table(space, train, val, device)
+            trial, spread = table.trial(name)
+            start = Shrinkage() if local else Shrinkage(local=0.0)  # a walk keeps a zero
+            by, tried = chosen_shrinkage([trial], table.node, start)
+            likelihood = -tried[by] - float(spread) / int(trial.observed.sum())
+            form = {"calendar": name, "local": local, "shrinkage": asdict(by), "log-likelihood a reading": likelihood}
+            for label, weights in (("likelihood", by), ("usual", Shrinkage() if local else Shrinkage(local=0.0))):
+                _, reference, _ = table.learned(name, weights, train.stretches)
+                mean = table.mean(name, train.stretches)
+                model = WindowModel(Conditional(space, reference), table.clock, mean, name)
+                filler = Table(model, train, device)
+                for kind, mask in masks.items():
+                    values, scored = truth(val, mask[rows], device)
+                    centre, sd = filler.posterior(hide(val, mask[rows]))
+                    scores = protocol.normal_scores(centre[scored], sd[scored], values[scored], filler.bounds)
+                    form[f"{kind}, weights by {label}"] = scores
+            forms.append(form | clock.read())
+            say(name, "local" if local else "not local", by, f"{likelihood:.4f}")
+            say({label: shown(scores) for label, scores in form.items() if "weights" in label})
+    return {"forms": forms}
 
 
 # -- small tables ------------------------------------------------------------------------------------------------------
@@ -449,7 +487,7 @@ def imputers(data: SeriesDataset, seen: Series) -> dict[str, Callable[[], np.nda
 
 # -- running it --------------------------------------------------------------------------------------------------------
 
-PARTS = {"metr-la": metr_la, "small": small, "aqi36": aqi36}
+PARTS = {"metr-la": metr_la, "choices": choices, "small": small, "aqi36": aqi36}
 
 
 def shown(scores: dict[str, float]) -> str:
