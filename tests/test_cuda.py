@@ -1,6 +1,7 @@
 """What only a GPU can show: the fused kernel, the captured update and sampler, the same bits twice."""
 
 import gc
+import math
 import re
 import subprocess
 import sys
@@ -13,12 +14,20 @@ import torch.nn.functional as F
 
 import grcd
 from grcd.core import device as devices
+from grcd.core.streams import Stream
+from grcd.diffusion import conditional as windows
 from grcd.diffusion import solvers
+from grcd.diffusion.conditional import Conditional
 from grcd.diffusion.process import HeatProcess
+from grcd.graphs.space import SignalSpace
 from grcd.networks.kernels import silu_norm
 from grcd.references import gaussian as reference
 from grcd.references.mixture import Mixture
+from grcd.references.stationary import Shrinkage, Stationary, lag_covariances
 from grcd.tasks import sample as sampling
+from grcd.training import conditional as training
+from grcd.training.conditional import Setting, State, Update, fresh_network
+from grcd.training.pool import Fold, Pool
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 SOLVERS = [name for name, row in solvers.SOLVERS.items() if row.process is not HeatProcess]
@@ -255,3 +264,115 @@ main()
     assert re.fullmatch(r"grcd: got too little memory: [\d.]+ [MG]iB more were asked for", said[0])
     assert re.fullmatch(r"expected what fits into the [\d.]+ GiB of the GPU", said[1])
     assert "--set batch" in said[2]
+
+
+# -- windows ---------------------------------------------------------------------------------------------------------
+
+STEPS, NODES = 6, 5
+WINDOWS = Setting(width=32, blocks=2, heads=4, pool=200, batch=16, max_updates=12, validate_every=4, lr=3e-3)
+
+
+def window_space():
+    return SignalSpace(grcd.Graph.from_adjacency(np.ones((NODES, NODES)) - np.eye(NODES)), STEPS)
+
+
+def window_fold(device, seed=0, rows=400):
+    """Readings that hang together in time and space, skewed, with gaps; what is kept of them is in full precision."""
+    x = Stream(seed, "readings").normal(0, rows * NODES).view(rows, NODES)
+    z = torch.stack([x[k : k + rows - 20].mul(0.8**k) for k in range(20)]).sum(0) * 0.6
+    z = (z + z.roll(1, 1)).exp().sub(2).div(3)
+    z[Stream(seed, "gaps").uniform(0, z.numel()).view_as(z) < 0.1] = math.nan
+    stationary = Stationary.of(lag_covariances(z, STEPS), Shrinkage(), dtype=torch.float32)
+    parts = (getattr(stationary, name).to(device) for name in ("Sigma", "L", "Q"))
+    calendar = torch.sin(torch.arange(len(z)) / 9)[:, None].float().to(device)
+    starts = torch.arange(len(z) - STEPS, device=device)
+    return Fold(z.float().to(device), calendar, starts, Stationary(*parts, stationary.shrinkage))
+
+
+def window_weights(network):
+    return torch.cat([p.detach().flatten().cpu() for p in network.parameters()])
+
+
+def window_training(device="cuda", log=lambda state, record: None, resume=lambda state: None):
+    """Trained, whatever it is worth."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "judged", lambda conditional, fold, seed, summary: (conditional, summary))
+        return training.fit(window_space(), [window_fold(device)], window_fold(device, 1), WINDOWS, log, resume)[0]
+
+
+def window_keyed(device):
+    def noise(purpose, shape):
+        return Stream(5, purpose, device).normal(range(shape[0]), shape[1] * shape[2]).view(shape)
+
+    return noise
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_captured_update_of_windows_is_the_plain_one(monkeypatch, compiled):
+    monkeypatch.setattr(training, "FUSED", 0 if compiled else math.inf)
+    space, fold, weights = window_space(), window_fold("cuda"), []
+    with devices.arithmetic("high"):
+        pool = Pool.drawn(space, [fold], WINDOWS.pool, 0, "training")
+        for plain in (True, False):
+            network = fresh_network(space, 1, WINDOWS).cuda()
+            update = Update(state := State(network, WINDOWS, 1.0), pool, WINDOWS, STEPS)
+            if plain:
+                update.network, update.replay = network, update._step
+            else:
+                assert not compiled or update.network.compiled
+            for state.update in range(5):
+                update()
+            weights.append([window_weights(each) for each in (network, state.ema)])
+    start = window_weights(fresh_network(space, 1, WINDOWS))
+    for plain, captured in zip(*weights, strict=True):
+        moved = (plain - start).norm()
+        assert moved > 0
+        assert (plain - captured).norm() <= (0.1 if compiled else 1e-5) * moved  # half of the bits, rounded elsewhere
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_training_of_windows_that_was_interrupted_ends_with_the_same_bits(monkeypatch, compiled):
+    monkeypatch.setattr(training, "FUSED", 0 if compiled else math.inf)
+    kept, whole = {}, window_training()
+
+    def stop(state, record):
+        if record["update"] == 8:
+            kept.update({name: tensor.clone() for name, tensor in state.tensors().items()})
+            raise KeyboardInterrupt
+
+    def resume(state):
+        state.restore(kept)
+        state.update = 8
+
+    with pytest.raises(KeyboardInterrupt):
+        window_training(log=stop)
+    assert torch.equal(window_weights(whole.network), window_weights(window_training(resume=resume).network))
+
+
+@pytest.mark.parametrize("net", [True, False])
+def test_draws_of_windows_agree_on_both_devices(monkeypatch, net):
+    drawn, spread = {}, None
+    network = window_training().network.cpu() if net else None
+    for device in ("cpu", "cuda", "compiled"):
+        if device == "compiled":
+            monkeypatch.setattr(windows, "FUSED", 0)
+            monkeypatch.setitem(windows.ENTRIES, "cuda", 7 * STEPS * NODES * WINDOWS.width)
+        at = "cpu" if device == "cpu" else "cuda"
+        fold = window_fold(at)
+        z = fold.z[fold.windows(fold.starts[::40], STEPS)].flatten(1)
+        observed = ~z.isnan() & (Stream(3, "seen", at).uniform(0, z.numel()).view(z.shape) < 0.6)
+        network = network.to(at) if net else None
+        model = Conditional(window_space(), fold.reference, network)
+        days = fold.calendar[fold.windows(fold.starts[::40], STEPS)]
+        for name, x in (
+            ("draw", model.draw(z, observed, days, 11, 4, window_keyed(at))),
+            ("vary", model.vary(z, observed, days, z.nan_to_num(), 0.5, 11, 4, window_keyed(at))),
+        ):
+            assert torch.equal(x[:, 0][observed], z[observed])
+            drawn[device, name] = x.cpu()
+        assert not net or device != "compiled" or model._fused.compiled
+        spread = model.reference.posterior(z, observed).sd.cpu() if device == "cpu" else spread
+    tolerance = 0.05 if net else 1e-4  # the network works with half of the bits there
+    for (device, name), x in drawn.items():
+        off = (x - drawn["cpu", name]).square().mean().sqrt()
+        assert off <= tolerance * spread.square().mean().sqrt(), (device, name)

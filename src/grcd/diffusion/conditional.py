@@ -11,6 +11,14 @@ Draws come from the reverse process of both, from the largest of some levels dow
 A network that answers zero leaves every reading with its exact posterior, at any number of levels; how readings hang
 together it has to learn. Without a network draws are joint ones of the whole posterior.
 
+**Variations** of readings ``x`` start from those readings in place of nothing, by a ``strength`` from 0 to 1:
+
+    start       u~ = sqrt(1 + q^2) (sqrt(1 - strength^2) u + strength xi),    q = strength / sqrt(1 - strength^2)
+
+which is ``u + q xi``, the readings noised to level ``q``, up to the largest level, and what a draw starts from at
+strength 1. Without a network ``x - m`` is blended with a joint draw in the same way (preconditioned Crank-Nicolson),
+and variations of draws are draws again, at any strength.
+
 **Levels** were measured on METR-LA: from 8, which no posterior of z-scores reaches, to a last level that falls with the
 number of evaluations. A start from joint draws at a smaller level was worse the smaller it was.
 """
@@ -19,19 +27,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import torch
 from torch import Tensor
 
+from ..core.device import arithmetic
 from ..core.errors import InputError, whole_number
 from ..graphs.space import SignalSpace
-from ..networks.spacetime import SpaceTimeNet, denoised, stepped
-from ..references.stationary import Stationary
+from ..networks.spacetime import Fused, Network, SpaceTimeNet, denoised, stepped
+from ..references.stationary import Posterior, Stationary
 
 LEAST_SD = 0.02  # of a posterior; no reference is surer (its noise), up to rounding
 FEATURES = 5  # numbers that the network is told of a reading
 ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 27}  # activations (windows x readings x width) at a time
+FUSED = 10**11  # activations that are worth compiling the network for
 
 Noise = Callable[[str, tuple[int, int, int]], Tensor]  # a purpose, and a shape (windows, draws, d)
 
@@ -80,12 +91,52 @@ class Conditional:
         ``z`` (windows, d) has anything where it is not ``observed`` (windows, d); ``calendar`` (windows, steps,
         features) is known of every step. ``noise`` (purpose, shape) is standard normal, by window and draw.
         """
+        return self._drawn(z, observed, calendar, None, 1.0, n, nfe, noise)
+
+    @torch.no_grad()
+    def vary(
+        self, z: Tensor, observed: Tensor, calendar: Tensor, x: Tensor, strength: float, n: int, nfe: int, noise: Noise
+    ) -> Tensor:
+        """Draws (windows, n, d) as ``draw`` makes them, but near the readings ``x`` (windows, d), which are complete.
+
+        ``strength``: 0 gives ``x`` itself, to the bit; 1 gives what ``draw`` does.
+        """
+        if not 0 <= strength <= 1:
+            raise InputError(f"strength = {strength}", "a number from 0 (the readings) to 1 (new ones)", "choose one")
+        if strength == 0:
+            self._levels(nfe)
+            return torch.where(observed, z, x)[:, None].expand(-1, whole_number("n", n), -1).clone()
+        return self._drawn(z, observed, calendar, x, strength, n, nfe, noise)
+
+    def _drawn(
+        self,
+        z: Tensor,
+        observed: Tensor,
+        calendar: Tensor,
+        near: Tensor | None,
+        strength: float,
+        n: int,
+        nfe: int,
+        noise: Noise,
+    ) -> Tensor:
         shape = (len(z), whole_number("n", n), self.space.d)
         levels = self._levels(nfe)
+        keep = (1 - strength**2) ** 0.5
         if self.network is None:
             x = self._joint(z, observed, shape, noise)
+            if near is not None:
+                mean = self._posterior(z, observed).mean[:, None]
+                x = mean + keep * (near[:, None].to(x) - mean) + strength * (x - mean)
         else:
-            x = self._reversed(self.network, z, observed, calendar, shape, levels, noise)
+            posterior = self._posterior(z, observed)
+            mean, spread = posterior.mean.float(), posterior.sd.float().clamp(min=LEAST_SD)
+            start = strength * noise("start", shape).float()
+            if near is not None:
+                levels = _from(strength / keep if keep else levels[0], levels)
+                start += torch.where(observed, 0, keep * (near.float() - mean) / spread)[:, None]
+            about = features(mean, posterior.sd.float(), ~observed)
+            u = self._reversed(self.network, start, levels, ~observed, about, calendar.float(), noise)
+            x = mean[:, None] + spread[:, None] * u
         return torch.where(observed[:, None], z[:, None], x.to(z.dtype))
 
     @torch.no_grad()
@@ -103,12 +154,17 @@ class Conditional:
             raise InputError(f"nfe = {nfe}", f"at least {min(self.levels)}", "allow more evaluations of the network")
         return self.levels[max(affordable)]
 
+    def _posterior(self, z: Tensor, observed: Tensor, xi: Tensor | None = None) -> Posterior:
+        """In full precision: factors of covariances want it, whatever the network does."""
+        with arithmetic():
+            return self.reference.posterior(z, observed, xi)
+
     def _joint(self, z: Tensor, observed: Tensor, shape: tuple[int, int, int], noise: Noise) -> Tensor:
         """Of the whole posterior of the reference."""
         xi, parts = noise("posterior", shape), list[Tensor]()
         size = max(1, ENTRIES[z.device.type] // (shape[1] * shape[2]))
         for rows in torch.arange(len(z), device=z.device).split(size):
-            draws = self.reference.posterior(z[rows], observed[rows], xi[rows]).draws
+            draws = self._posterior(z[rows], observed[rows], xi[rows]).draws
             assert draws is not None
             parts.append(draws)
         return torch.cat(parts) if parts else z.new_empty(shape)
@@ -116,29 +172,36 @@ class Conditional:
     def _reversed(
         self,
         network: SpaceTimeNet,
-        z: Tensor,
-        observed: Tensor,
-        calendar: Tensor,
-        shape: tuple[int, int, int],
+        start: Tensor,  # (windows, draws, d), of variance one
         levels: tuple[float, ...],
+        hidden: Tensor,
+        about: Tensor,
+        calendar: Tensor,
         noise: Noise,
-    ) -> Tensor:
+    ) -> Tensor:  # (windows, draws, d)
         """By the reverse process: all windows and draws level by level, as many at a time as memory allows."""
-        posterior = self.reference.posterior(z, observed)
-        mean, spread = posterior.mean.float(), posterior.sd.float().clamp(min=LEAST_SD)
-        about, calendar = features(mean, posterior.sd.float(), ~observed), calendar.float()
-        u = (1 + levels[0] ** 2) ** 0.5 * noise("start", shape).float().flatten(0, 1)
-        size = max(1, ENTRIES[z.device.type] // (self.space.d * network.input.out_features))
+        u = (1 + levels[0] ** 2) ** 0.5 * start.flatten(0, 1)
+        width = self.space.d * network.input.out_features
+        size = max(1, ENTRIES[u.device.type] // width)
+        worth = u.is_cuda and len(u) >= size and len(levels) * len(u) * width >= FUSED
+        call: Network = self._fused if worth else network
         for number, (q, p) in enumerate(pairwise([*levels, 0.0])):
-            xi = noise(f"step {number}", shape).float().flatten(0, 1)
+            xi = noise(f"step {number}", (start.shape[0], start.shape[1], start.shape[2])).float().flatten(0, 1)
             for rows in torch.arange(len(u), device=u.device).split(size):
-                window = rows // shape[1]
-                law = self._law(network, u[rows], q, ~observed[window], about[window], calendar[window])
-                u[rows] = stepped(u[rows], q, p, *law, xi[rows])
-        return mean[:, None] + spread[:, None] * u.view(shape)
+                more = rows[-1:].expand(size - len(rows) if worth else 0)  # a compiled network wants one size
+                window = torch.cat([rows, more]) // start.shape[1]
+                noised = torch.cat([u[rows], u[more]])
+                mean, variance = self._law(call, noised, q, hidden[window], about[window], calendar[window])
+                u[rows] = stepped(u[rows], q, p, mean[: len(rows)], variance[: len(rows)], xi[rows])
+        return u.view_as(start)
+
+    @cached_property
+    def _fused(self) -> Fused:
+        assert self.network is not None
+        return Fused(self.network)
 
     def _law(
-        self, network: SpaceTimeNet, u: Tensor, q: float, hidden: Tensor, about: Tensor, calendar: Tensor
+        self, network: Network, u: Tensor, q: float, hidden: Tensor, about: Tensor, calendar: Tensor
     ) -> tuple[Tensor, Tensor]:  # two of (rows, d)
         """Mean and variance of ``u`` (rows, d) given what it is at level ``q``."""
         level = torch.full((len(u),), q, device=u.device)
@@ -147,3 +210,8 @@ class Conditional:
             noised = torch.where(hidden, u, 0).unflatten(1, grid)
             raw, s = network(noised, level, about.unflatten(1, grid), calendar)
         return denoised(u, level[:, None], (raw.flatten(1), s.flatten(1)))
+
+
+def _from(q: float, levels: tuple[float, ...]) -> tuple[float, ...]:
+    """From a level on, at most the largest of them."""
+    return (min(q, levels[0]), *(level for level in levels[1:] if level < q))

@@ -27,7 +27,10 @@ is the sum of its node's and its channel's.
 
 from __future__ import annotations
 
+import logging
 import math
+import warnings
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -35,6 +38,10 @@ from torch import Tensor, nn
 
 FREQUENCIES = 16
 LOG_VARIANCE = (-8.0, 4.0)  # how far s may go
+SHORT = 64  # steps
+
+Answer = tuple[Tensor, Tensor]  # F and s, (batch, steps, columns) each
+Network = Callable[[Tensor, Tensor, Tensor, Tensor], Answer]  # what ``SpaceTimeNet.forward`` takes
 
 
 class Modulation(nn.Module):
@@ -65,9 +72,18 @@ class Attention(nn.Module):
         # (3, batch, the other axis, heads, sequence, width of a head)
         qkv = qkv.permute(3, 0, 2, 4, 1, 5) if self.over == 1 else qkv.permute(3, 0, 1, 4, 2, 5)
         q, k, v = qkv.flatten(1, 2)
-        mixed = F.scaled_dot_product_attention(q, k, v).unflatten(0, (batch, -1))
+        mixed = attended(q, k, v).unflatten(0, (batch, -1))
         mixed = mixed.permute(0, 3, 1, 2, 4) if self.over == 1 else mixed.permute(0, 1, 3, 2, 4)
         return self.outward(mixed.flatten(3))
+
+
+def attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:  # (batch, heads, sequence, width of a head) each
+    """Softmax attention. Short sequences on a GPU go to the kernel with small tiles, twice as fast there: the one that
+    the library would choose pads them to 128."""
+    if q.is_cuda and q.dtype == torch.bfloat16 and q.shape[2] <= SHORT and q.shape[3] % 8 == 0:
+        gradients = torch.is_grad_enabled()
+        return torch.ops.aten._scaled_dot_product_efficient_attention(q, k, v, None, gradients)[0]
+    return F.scaled_dot_product_attention(q, k, v)
 
 
 class Block(nn.Module):
@@ -119,7 +135,7 @@ class SpaceTimeNet(nn.Module):
         nn.init.zeros_(self.output.weight)
         nn.init.zeros_(self.output.bias)
 
-    def forward(self, u: Tensor, q: Tensor, features: Tensor, calendar: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, u: Tensor, q: Tensor, features: Tensor, calendar: Tensor) -> Answer:
         """``u`` (batch, steps, columns) noised to ``q`` (batch,), 0 where nothing is hidden; what is known of every
         reading (batch, steps, columns, features) and of every step (batch, steps, calendar)."""
         phase = (q.float().log() / 4)[:, None] * self.frequencies
@@ -134,13 +150,35 @@ class SpaceTimeNet(nn.Module):
         return answer[..., 0], answer[..., 1]
 
 
+class Fused:
+    """A network whose kernels are compiled at its first call, for inputs of one shape; the network itself where that
+    fails (no Triton, no C compiler), which the log says: the same answers up to rounding, some slower."""
+
+    def __init__(self, network: nn.Module):
+        self.network = network
+        self.call: Network = torch.compile(network, dynamic=False)
+        self.compiled: bool | None = None  # not before the first call
+
+    def __call__(self, u: Tensor, q: Tensor, features: Tensor, calendar: Tensor) -> Answer:
+        if self.compiled is None:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # the compiler's own, none of which asks anything of the user
+                    self.call(u, q, features, calendar)
+                self.compiled = True
+            except Exception as error:
+                logging.getLogger(__name__).info("the network is not compiled: %r", error)
+                self.call, self.compiled = self.network, False
+        return self.call(u, q, features, calendar)
+
+
 def stepped(u: Tensor, q: float, p: float, mean: Tensor, variance: Tensor, xi: Tensor) -> Tensor:
     """From level ``q`` to ``p``, 0 included, given what the network says at ``q``; ``xi`` is standard normal."""
     r = (p / q) ** 2
     return mean + r * (u - mean) + (p**2 * (1 - r) + (1 - r) ** 2 * variance).sqrt() * xi
 
 
-def denoised(u: Tensor, q: Tensor, answer: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+def denoised(u: Tensor, q: Tensor, answer: Answer) -> tuple[Tensor, Tensor]:
     """Mean and variance of ``u`` given ``u~`` at level ``q``, which broadcasts."""
     raw, s = answer
     variance = q.square() / (1 + q.square())

@@ -32,10 +32,10 @@ from ..core.errors import InputError, InputWarning
 from ..core.rows import evenly
 from ..core.settings import Settings, ranged
 from ..core.streams import SEED_MOST, Stream
-from ..diffusion.conditional import FEATURES, Conditional, autocast
+from ..diffusion.conditional import FEATURES, FUSED, Conditional, autocast
 from ..graphs.space import SignalSpace
 from ..metrics.ensemble import crps
-from ..networks.spacetime import LOG_VARIANCE, SpaceTimeNet
+from ..networks.spacetime import LOG_VARIANCE, Fused, Network, SpaceTimeNet
 from ..references.stationary import normal_crps
 from .loop import Outcome, Training, begin_adam, repeat
 from .masks import masks
@@ -122,7 +122,7 @@ def fresh_network(space: SignalSpace, calendar: int, setting: Setting) -> SpaceT
         return SpaceTimeNet(space.steps, node, channel, FEATURES, calendar, *size)
 
 
-def losses(network: nn.Module, batch: Batch, noise: Tensor, q: Tensor, likelihood: float, steps: int) -> Tensor:
+def losses(network: Network, batch: Batch, noise: Tensor, q: Tensor, likelihood: float, steps: int) -> Tensor:
     """The objective a window (batch,), with ``noise`` (batch, d) at levels ``q`` (batch,)."""
     hidden, level = batch.weight > 0, q[:, None]
     noised = torch.where(hidden, batch.u + level * noise, 0)
@@ -183,6 +183,8 @@ class Update:
         self.noise = torch.zeros(setting.batch, d, device=device)
         self.q = torch.ones(setting.batch, device=device)
         self.total = torch.zeros((), dtype=torch.float64, device=device)  # training loss since it was last read
+        work = setting.max_updates * setting.batch * d * setting.width
+        self.network: Network = Fused(state.network) if device.type == "cuda" and work >= FUSED else state.network
         self.replay = state.captured(self._step, self.total) if device.type == "cuda" else self._step
 
     def __call__(self) -> None:
@@ -198,7 +200,7 @@ class Update:
     def _step(self) -> None:
         state, setting = self.state, self.setting
         batch = self.pool.batch(self.index)
-        loss = losses(state.network, batch, self.noise, self.q, setting.likelihood, self.steps).mean()
+        loss = losses(self.network, batch, self.noise, self.q, setting.likelihood, self.steps).mean()
         state.network.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(state.parameters, setting.clip)

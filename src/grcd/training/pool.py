@@ -18,6 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..core.device import arithmetic
 from ..core.errors import InputError
 from ..core.rows import evenly
 from ..core.streams import Stream
@@ -154,7 +155,8 @@ def _posteriors(space: SignalSpace, fold: Fold, starts: Tensor, stream: Stream, 
     z = fold.z[rows].flatten(1)
     recorded = ~z.isnan()
     hidden = masks(stream, number, space, recorded)
-    posterior = fold.reference.posterior(z, recorded & ~hidden)
+    with arithmetic():  # factors of covariances want full precision
+        posterior = fold.reference.posterior(z, recorded & ~hidden)
     spread = posterior.sd.clamp(min=LEAST_SD)
     u = torch.where(hidden, (z.to(spread) - posterior.mean) / spread, 0)
     weight = hidden * spread * (1 if fold.scale is None else fold.scale[rows].flatten(1).to(spread))
