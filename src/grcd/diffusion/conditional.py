@@ -139,14 +139,6 @@ class Conditional:
             x = mean[:, None] + spread[:, None] * u
         return torch.where(observed[:, None], z[:, None], x.to(z.dtype))
 
-    @torch.no_grad()
-    def vary(
-        self, z: Tensor, observed: Tensor, calendar: Tensor, x: Tensor, strength: float, n: int, nfe: int, noise: Noise
-    ) -> Tensor:
-        drawn = self.draw(z, observed, calendar, n, nfe, noise)
-        mean = self.reference.posterior(z, observed).mean[:, None].to(drawn)
-        return mean + (1 - strength**2) ** 0.5 * (x[:, None] - mean) + strength * (drawn - mean)
-
     def _levels(self, nfe: int) -> tuple[float, ...]:
         """Of the largest number of evaluations that the budget allows."""
         affordable = [count for count in self.levels if count <= whole_number("nfe", nfe)]
