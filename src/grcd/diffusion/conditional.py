@@ -27,7 +27,7 @@ from torch import Tensor
 from ..core.errors import InputError, whole_number
 from ..graphs.space import SignalSpace
 from ..networks.spacetime import SpaceTimeNet, denoised, stepped
-from ..references.stationary import Stationary
+from ..references.reference import Reference
 
 LEAST_SD = 0.02  # of a posterior; no reference is surer (its noise), up to rounding
 FEATURES = 5  # numbers that the network is told of a reading
@@ -64,7 +64,7 @@ class Conditional:
     """A reference of z-scored windows, and a network that knows what it leaves over; None: the reference alone."""
 
     space: SignalSpace
-    reference: Stationary
+    reference: Reference
     network: SpaceTimeNet | None = None
     levels: dict[int, tuple[float, ...]] = field(default_factory=lambda: dict(LEVELS))  # by number of evaluations
 
