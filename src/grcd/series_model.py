@@ -140,14 +140,14 @@ class SeriesModel:
     def log_prob(self, series: Series) -> np.ndarray:  # (rows,)
         """Of each row given all other rows of the window about it, in its units, under the reference."""
         z, about = self._scored(series)
-        scores = context.of_rows(self._reference, self.space, z, series.stretches)
+        scores = context.of_rows(self.law.reference, self.space, z, series.stretches)
         scale = torch.where(z.isnan(), 0, about[1].log()).sum(1).cpu()
         return (scores - scale).numpy()
 
     def node_log_prob(self, series: Series) -> np.ndarray:  # (rows, nodes, channels)
         """Of each reading given what the other nodes read in the window about it; NaN where there is none."""
         z, about = self._scored(series)
-        scores = context.of_readings(self._reference, self.space, z, series.stretches)
+        scores = context.of_readings(self.law.reference, self.space, z, series.stretches)
         return (scores - about[1].log().cpu()).numpy().reshape(series.values.shape)
 
     def augment(
@@ -166,11 +166,6 @@ class SeriesModel:
             for rows, drawn in windows.vary(self.law, z, about[2], series.stretches, strength, n, nfe, seed):
                 varied[:, rows] = self._filled(drawn, rows, about)
         return varied
-
-    @property
-    def _reference(self) -> context.WindowReference:
-        reference: Any = self.law.reference
-        return reference
 
     # -- between readings and z-scores -----------------------------------------------------------------------------
 

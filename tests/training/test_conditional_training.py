@@ -17,7 +17,7 @@ from grcd.core.errors import InputWarning
 from grcd.core.streams import Stream
 from grcd.graphs.space import SignalSpace
 from grcd.networks.spacetime import denoised
-from grcd.references.gaussian import Gaussian
+from grcd.references.gaussian import Gaussian, full
 from grcd.references.guidance import guided
 from grcd.references.observations import Observations
 from grcd.references.stationary import Shrinkage, Stationary, lag_covariances
@@ -38,8 +38,7 @@ SMALL = Setting(width=8, blocks=1, heads=2, pool=60, batch=16, max_updates=12, v
 
 
 def gaussian(Sigma):
-    L = torch.linalg.cholesky(Sigma)
-    return Stationary(Sigma, L, torch.cholesky_inverse(L), Shrinkage())
+    return full(Sigma.numpy())
 
 
 REFERENCE = gaussian(NOISE + torch.outer(RISE, RISE))  # the best that a Gaussian can do
@@ -277,7 +276,7 @@ def test_impossible_settings_are_refused(wrong):
 
 
 def test_where_the_reference_is_the_truth_it_is_used_alone_and_that_is_said():
-    windows = [Stream(seed, "z").normal(0, 100 * D).view(100, D) @ REFERENCE.L.T for seed in (0, 1)]
+    windows = [REFERENCE.draw(Stream(seed, "z").normal(0, 100 * D).view(100, D)) for seed in (0, 1)]
     with pytest.warns(InputWarning, match="reference is used alone"):
         conditional, summary = fit(SPACE, [fold(windows[0])], fold(windows[1]), SMALL)
     assert conditional.network is None

@@ -116,7 +116,8 @@ def restored(
     mean, clock = CalendarMean(*(numbers[key] for key in MEAN)), Clock.from_dict(result["clock"])
     law: Conditional | Guided
     if isinstance(config, WindowConfig):
-        reference = Stationary.from_tensors({k: v.to(device) for k, v in contents.part(tensors, "reference").items()})
+        numbers = contents.part({key: value.to(device) for key, value in tensors.items()}, "reference")
+        reference = Stationary.from_tensors(numbers, space.spectrum.basis)
         if reference.d != space.d:
             raise ValueError("reference and windows have different sizes")
         network = None

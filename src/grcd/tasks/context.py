@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -20,19 +19,13 @@ from torch import Tensor
 from ..core.progress import bar
 from ..core.rows import Rows
 from ..graphs.space import SignalSpace
-from ..references.stationary import Posterior
+from ..references import Reference
 
 ENTRIES = {"cpu": 1 << 22, "cuda": 1 << 27}  # readings looked at together
 
 
-class WindowReference(Protocol):
-    """What is asked of a reference of windows."""
-
-    def posterior(self, z: Tensor, observed: Tensor, xi: Tensor | None = None) -> Posterior: ...
-
-
 @torch.inference_mode()
-def of_rows(reference: WindowReference, space: SignalSpace, z: Rows, stretches: Sequence[slice]) -> Tensor:  # (rows,)
+def of_rows(reference: Reference, space: SignalSpace, z: Rows, stretches: Sequence[slice]) -> Tensor:  # (rows,)
     """Log-densities of what was observed of each row, 0 where nothing was."""
     scores = torch.zeros(len(z), dtype=torch.float64)
     for window, start, rows in _windows(z, space.steps, stretches, "scoring rows"):
@@ -48,7 +41,7 @@ def of_rows(reference: WindowReference, space: SignalSpace, z: Rows, stretches: 
 
 @torch.inference_mode()
 def of_readings(
-    reference: WindowReference, space: SignalSpace, z: Rows, stretches: Sequence[slice]
+    reference: Reference, space: SignalSpace, z: Rows, stretches: Sequence[slice]
 ) -> Tensor:  # (rows, columns)
     """Log-densities of readings; NaN where there is none. A mixture counts by its mean and its spread."""
     nodes, channels = len(space.graph), space.channels
@@ -69,7 +62,7 @@ def of_readings(
     return scores
 
 
-def _log_prob(reference: WindowReference, z: Tensor, observed: Tensor) -> Tensor:  # (windows,)
+def _log_prob(reference: Reference, z: Tensor, observed: Tensor) -> Tensor:  # (windows,)
     size = max(1, ENTRIES[z.device.type] // z.shape[1])
     parts = [reference.posterior(a, b).log_prob for a, b in zip(z.split(size), observed.split(size), strict=True)]
     return torch.cat(parts)
