@@ -10,7 +10,7 @@ from laws import close, examples
 
 import grcd
 from grcd.graphs.space import SignalSpace
-from grcd.references.stationary import Shrinkage, Stationary
+from grcd.references.gaussian import full
 from grcd.tasks import context
 
 NODES, CHANNELS, STEPS = 2, 2, 4
@@ -18,20 +18,19 @@ COLUMNS = NODES * CHANNELS
 SPACE = SignalSpace(grcd.Graph.from_adjacency([[0, 1], [1, 0]]), STEPS, CHANNELS)
 
 
-def law():
+def covariance():
     """Any covariance: the tasks ask for no more than a posterior."""
     root = torch.from_numpy(np.random.RandomState(0).standard_normal((SPACE.d, SPACE.d)))
-    Sigma = root @ root.T / SPACE.d + 0.1 * torch.eye(SPACE.d)
-    L = torch.linalg.cholesky(Sigma)
-    return Stationary(Sigma, L, torch.cholesky_inverse(L), Shrinkage())
+    return root @ root.T / SPACE.d + 0.1 * torch.eye(SPACE.d)
 
 
-LAW = law()
+SIGMA = covariance()
+LAW = full(SIGMA.numpy())
 
 
 def density(x, chosen, given):
     """Of the readings ``chosen`` given others, both masks (d,) of one window."""
-    Sigma, both = LAW.Sigma.numpy(), chosen | given
+    Sigma, both = SIGMA.numpy(), chosen | given
 
     def joint(o):
         C = Sigma[np.ix_(o, o)]

@@ -17,7 +17,7 @@ from grcd.core.errors import InputWarning
 from grcd.core.streams import Stream
 from grcd.graphs.space import SignalSpace
 from grcd.networks.spacetime import denoised
-from grcd.references.gaussian import Gaussian, full
+from grcd.references.gaussian import full
 from grcd.references.guidance import guided
 from grcd.references.observations import Observations
 from grcd.references.stationary import Shrinkage, Stationary, lag_covariances
@@ -334,8 +334,7 @@ class Guidance:
     """The best that guidance can be: the regimes' exact score without observations, and their best Gaussian."""
 
     def draw(self, z, observed, calendar, n, nfe, noise):
-        v, B = torch.linalg.eigh(REFERENCE.Sigma)
-        reference, data = Gaussian(v, B), Mixture(torch.ones(2) / 2, torch.stack([RISE, -RISE]), NOISE.expand(2, D, D))
+        reference, data = REFERENCE, Mixture(torch.ones(2) / 2, torch.stack([RISE, -RISE]), NOISE.expand(2, D, D))
         seen = Observations(torch.where(observed, z, math.nan))
         eps = guided(lambda x, q: data.eps_hat(x, q) - reference.eps(x, q), reference, seen)
         levels = torch.logspace(1.5, -2, nfe + 1, dtype=torch.float64).tolist()
