@@ -21,16 +21,26 @@ from ...metrics.ensemble import quantiles as of_draws
 from .output import Output
 from .writing import refuse_not_finite, write
 
-Fillings = Iterable[tuple[np.ndarray, np.ndarray]]  # rows, and their draws (n, rows, nodes)
+Fillings = Iterable[tuple[np.ndarray, np.ndarray]]  # rows, and their draws (n, rows, nodes[, channels])
 
 
 class Filled:
     """What is known of a table once its gaps are filled."""
 
-    def __init__(self, node_ids: Sequence[str], times: np.ndarray | None, levels: Sequence[float], unit: str = ""):
+    def __init__(
+        self,
+        node_ids: Sequence[str],
+        times: np.ndarray | None,
+        levels: Sequence[float],
+        unit: str = "",
+        channels: Sequence[str] = (),  # of draws that have an axis of them
+        units: Sequence[str] = (),  # one a channel
+        long: bool = False,  # a table with a row a reading
+    ):
         self.node_ids, self.times, self.levels, self.unit = tuple(node_ids), times, tuple(levels), unit
+        self.channels, self.units, self.long = tuple(channels), tuple(units), long
 
-    def write(self, path: str | Path, fillings: Fillings, shape: tuple[int, int, int], ensemble: bool = False) -> None:
+    def write(self, path: str | Path, fillings: Fillings, shape: tuple[int, ...], ensemble: bool = False) -> None:
         """Take all draws, and write the file whole or not at all; ``shape`` is that of the ensemble."""
         path = Path(path)
         if ensemble and path.suffix == ".parquet" and self.levels:
@@ -45,7 +55,8 @@ class Filled:
         with scratch(folder, "ensemble.npy") if ensemble else nullcontext() as room:
             draws = None if room is None else np.lib.format.open_memmap(room, "w+", np.float64, shape)
             median, quantiles = self._summarised(path, fillings, shape, draws)
-            write(path, Output(median, self.node_ids, self.unit, self.times, self.levels, quantiles, draws))
+            about = self.node_ids, self.unit, self.times, self.levels
+            write(path, Output(median, *about, quantiles, draws, self.channels, self.units, self.long))
 
     def _warn(self, n: int) -> None:
         """Levels that lie beyond the outermost draws (see ``ensemble``)."""
