@@ -84,7 +84,7 @@ def test_rows_of_windows_in_any_order_and_windows_that_lack_some(tmp_path):
     with pytest.raises(grcd.InputError, match="119 rows for 5 samples of 4 steps"):
         read_windows(tmp_path / "z.csv")
     frame.drop(columns="step").to_csv(tmp_path / "v.csv", index=False)
-    with pytest.raises(grcd.InputError, match="(?s)sample, time, node.*expected sample, step"):
+    with pytest.raises(grcd.InputError, match=r"(?s)sample, time, node.*expected sample, step"):
         read_windows(tmp_path / "v.csv")
 
 

@@ -99,7 +99,7 @@ def _times_first(array: Any) -> Any:
 def write(path: Path, output: Output) -> None:
     """Version 4, made in memory: HDF5 itself does not survive a full disk. With an ensemble version 3, see below."""
     arrays, records = dict[str, Any](), list[np.ndarray]()
-    parts = {name: (..., k) for k, name in enumerate(output.channels)} or {"signals": ...}
+    parts: dict[str, Any] = {name: (..., k) for k, name in enumerate(output.channels)} or {"signals": ...}
     refuse_names(output.channels, path)
     coords: dict[str, Any] = {"node": list(output.node_ids)} | ({} if output.times is None else {"time": output.times})
     if output.quantiles is not None:

@@ -114,8 +114,8 @@ def _read_csv(path: Path) -> Windows:
     if "variable" not in columns.names:
         nodes = [name for name in columns.names if name not in BESIDE]
         return _wide(place, _stamps(columns.text, columns.names, path), nodes, columns.numbers(nodes), path)
-    text = [columns.text(name) for name in ("node", "variable")]
-    return _long(place, _stamps(columns.text, columns.names, path), *text, columns.numbers(["value"])[:, 0], path)
+    stamps, node, variable = _stamps(columns.text, columns.names, path), columns.text("node"), columns.text("variable")
+    return _long(place, stamps, node, variable, columns.numbers(["value"])[:, 0], path)
 
 
 def _read_parquet(path: Path) -> Windows:
@@ -131,8 +131,8 @@ def _read_parquet(path: Path) -> Windows:
         if "variable" not in names:
             nodes = [name for name in names if name not in BESIDE]
             return _wide(place, stamps, nodes, frame[nodes].to_numpy(np.float64), path)
-        text = [frame[name].to_numpy(dtype=str) for name in ("node", "variable")]
-        return _long(place, stamps, *text, frame["value"].to_numpy(np.float64), path)
+        node, variable = frame["node"].to_numpy(dtype=str), frame["variable"].to_numpy(dtype=str)
+        return _long(place, stamps, node, variable, frame["value"].to_numpy(np.float64), path)
 
 
 def _refuse_columns(names: Sequence[str], path: Path) -> None:
