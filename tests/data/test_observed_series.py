@@ -123,7 +123,10 @@ def bad(path, **changes):
     x = readings()
     return {
         "another interval": lambda: ([wide(path, x[::2, :, 0], times=TIMES[::2])], ONE),
-        "irregular": lambda: ([wide(path, x[..., 0], times=TIMES + np.array([0, 1, 5, 9, 3, 2, 1, 7]) * HOUR * 9)], ONE),
+        "irregular": lambda: (
+            [wide(path, x[..., 0], times=TIMES + np.array([0, 1, 5, 9, 3, 2, 1, 7]) * HOUR * 9)],
+            ONE,
+        ),
         "no times": lambda: ([wide(path, x[..., 0], times=None)], ONE),
         "numbers": lambda: ([wide(path, x[..., 0], times=np.arange(8))], ONE),
         "dates": lambda: ([wide(path, x[..., 0])], Wanted(GRAPH, ("value",), (), 1.0)),

@@ -36,9 +36,10 @@ class Filled:
         channels: Sequence[str] = (),  # of draws that have an axis of them
         units: Sequence[str] = (),  # one a channel
         long: bool = False,  # a table with a row a reading
+        lacking: np.ndarray | None = None,  # (nodes[, channels]) of which there are no readings, and no draws
     ):
         self.node_ids, self.times, self.levels, self.unit = tuple(node_ids), times, tuple(levels), unit
-        self.channels, self.units, self.long = tuple(channels), tuple(units), long
+        self.channels, self.units, self.long, self.lacking = tuple(channels), tuple(units), long, lacking
 
     def write(self, path: str | Path, fillings: Fillings, shape: tuple[int, ...], ensemble: bool = False) -> None:
         """Take all draws, and write the file whole or not at all; ``shape`` is that of the ensemble."""
@@ -54,9 +55,18 @@ class Filled:
             _refuse_without_room(folder, 8 * math.prod(shape))
         with scratch(folder, "ensemble.npy") if ensemble else nullcontext() as room:
             draws = None if room is None else np.lib.format.open_memmap(room, "w+", np.float64, shape)
-            median, quantiles = self._summarised(path, fillings, shape, draws)
-            about = self.node_ids, self.unit, self.times, self.levels
-            write(path, Output(median, *about, quantiles, draws, self.channels, self.units, self.long))
+            self._write(path, *self._summarised(path, fillings, shape, draws), draws)
+
+    def write_rows(self, path: str | Path, signals: np.ndarray) -> None:
+        """Rows as they are (rows, nodes[, channels]), in the same layout."""
+        refuse_not_finite(signals, path, self.lacking)
+        self._write(Path(path), signals)
+
+    def _write(
+        self, path: Path, signals: np.ndarray, quantiles: np.ndarray | None = None, draws: np.memmap | None = None
+    ) -> None:
+        about = self.node_ids, self.unit, self.times, self.levels
+        write(path, Output(signals, *about, quantiles, draws, self.channels, self.units, self.long))
 
     def _warn(self, n: int) -> None:
         """Levels that lie beyond the outermost draws (see ``ensemble``)."""
@@ -71,7 +81,7 @@ class Filled:
     ) -> tuple[np.ndarray, np.ndarray | None]:
         median, quantiles = np.empty(shape[1:]), np.empty((len(self.levels), *shape[1:]))
         for rows, drawn in fillings:
-            refuse_not_finite(drawn, path)
+            refuse_not_finite(drawn, path, self.lacking)
             median[rows] = np.median(drawn, axis=0)
             if self.levels:
                 quantiles[:, rows] = of_draws(drawn, self.levels)

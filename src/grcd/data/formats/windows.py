@@ -48,10 +48,10 @@ class Windows:
         return self.node_ids or tuple(map(str, range(self.signals.shape[2])))
 
 
-def write_windows(path: str | Path, windows: Windows) -> None:
-    """In the format of the ending, whole or not at all."""
+def write_windows(path: str | Path, windows: Windows, lacking: np.ndarray | None = None) -> None:
+    """In the format of the ending, whole or not at all; ``lacking`` (nodes, channels) have no readings."""
     path = Path(path)
-    refuse_not_finite(windows.signals, path)
+    refuse_not_finite(windows.signals, path, lacking)
     if path.suffix not in FORMATS:
         raise unknown("ending of an output file", path.suffix, FORMATS)
     FORMATS[path.suffix][0](path, windows)
