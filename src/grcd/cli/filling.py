@@ -52,7 +52,7 @@ def impute(
     check_writable_ending(out)
     levels = parsing.shares(quantiles)
     model = load(run, device)
-    series, draws = windows.of(model), {"n": n, "nfe": nfe, "seed": seed, "posterior": posterior}
+    series, draws = windows.of(model), (n, nfe, seed, posterior)
     marks = markers(missing) or ()
     if series is None:
         file = windows.moments_only(observed, "--observed", covariates=covariates, every=every)
@@ -60,7 +60,7 @@ def impute(
         return
     table = windows.observed(model, series, observed, common, True, every, marks)
     known = windows.covariates(series, covariates)
-    fillings = series.fillings(table.series, covariates=known, **draws)
+    fillings = series.fillings(table.series, *draws, **known)
     laid_out = ((rows, table.laid_out(drawn)) for rows, drawn in fillings)
     shape = (n, len(table.series), *table.shape)
     windows.filled(series, table, table.series.times, levels).write(out, laid_out, shape, ensemble)
@@ -78,7 +78,7 @@ def _moments(
     ensemble: bool,
     marks: tuple[float, ...],
     common: bool,
-    draws: dict[str, Any],
+    draws: tuple[int, int, int, str],
 ) -> None:
     """Each row by itself."""
     from ..data.formats.filled import Filled
@@ -86,12 +86,12 @@ def _moments(
     from ..data.origin import Origin
 
     table = read_observed(file, model.graph, marks or Origin.of_run(model.facts).markers or (), common, absent=True)
-    fillings = ((rows, drawn[:, :, table.order]) for rows, drawn in model.fillings(table.x, **draws))
-    shape = (draws["n"], len(table.x), len(table.order))
+    fillings = ((rows, drawn[:, :, table.order]) for rows, drawn in model.fillings(table.x, *draws))
+    shape = (draws[0], len(table.x), len(table.order))
     Filled(table.node_ids, table.times, levels, model.unit).write(out, fillings, shape, ensemble)
     gaps, signals, each = (
         parsing.counted(count, what)
-        for count, what in ((int((table.x != table.x).sum()), "gap"), (len(table.x), "signal"), (draws["n"], "draw"))
+        for count, what in ((int((table.x != table.x).sum()), "gap"), (len(table.x), "signal"), (draws[0], "draw"))
     )
     print(f"{out}: {gaps} in {signals} on {len(table.order)} nodes filled, {each} each")
 
@@ -130,7 +130,7 @@ def forecast(
     series = windows.needed(model, run)
     table = windows.observed(model, series, observed, common, False, every, markers(missing) or ())
     known = windows.covariates(series, covariates)
-    draws = series.forecast(table.series, horizon, n, nfe, seed, posterior, known)
+    draws = series.forecast(table.series, horizon, n, nfe, seed, posterior, **known)
     times = series.ahead(table.series, horizon)
     shape = (n, horizon, *table.shape)
     parts = [(np.arange(horizon), table.laid_out(draws))]

@@ -17,7 +17,6 @@ from ..data.times import as_text
 from . import parsing
 
 if TYPE_CHECKING:
-    from ..data.covariates import Covariates
     from ..data.observed_series import ObservedSeries
     from ..model import GRCD
     from ..series_model import SeriesModel
@@ -73,18 +72,18 @@ def moments(model: GRCD, file: str, posterior: str, nodes: bool, common: bool, s
     return Scores(pandas.DataFrame(columns), each, summary, "all others of their signals")
 
 
-def rows(series: SeriesModel, table: ObservedSeries, covariates: Covariates | None, nodes: bool) -> Scores:
+def rows(series: SeriesModel, table: ObservedSeries, covariates: dict[str, Any], nodes: bool) -> Scores:
     """Of rows in their context: each given those before and after it."""
     x, times = table.series.values, table.series.times
     readings = (~np.isnan(x)).sum(axis=(1, 2))
-    likelihood = series.log_prob(table.series, covariates)
+    likelihood = series.log_prob(table.series, **covariates)
     refuse_not_finite(likelihood[readings > 0], "the log-likelihoods")
     columns: dict[str, Any] = {"row": range(len(x))} if times is None else {"time": as_text(times)}
     columns |= {"log_likelihood": likelihood}
     columns |= {} if (readings == x[0].size).all() else {"readings": readings}
     each = None
     if nodes:
-        values = table.laid_out(series.node_log_prob(table.series, covariates))
+        values = table.laid_out(series.node_log_prob(table.series, **covariates))
         names = [f"{node} {name}" for node in table.node_ids for name in table.variables] or table.node_ids
         each = pandas.DataFrame(values.reshape(len(values), -1), columns=names)
     mean = likelihood[readings > 0].mean() if readings.any() else 0.0

@@ -91,7 +91,7 @@ def _sample_windows(
 
     whole_number("n", n)
     known = windows.covariates(series, file)
-    signals, times = series.sample(n, nfe, seed, parsing.moment(start), covariates=known)
+    signals, times = series.sample(n, nfe, seed, parsing.moment(start), **known)
     made = Windows(signals, model.graph.node_ids, series.channels, series.units, times)
     write_windows(out, made, windows.lacking(series))
     rows, nodes = parsing.counted(series.space.steps, "row"), len(model.graph)
@@ -154,7 +154,7 @@ def _augment_rows(
 ) -> None:
     """In time; of several variations all first ones come first."""
     table, known = windows.observed(model, series, files, common, False, every), windows.covariates(series, covariates)
-    varied = table.laid_out(series.augment(table.series, strength, n, nfe, seed, known))
+    varied = table.laid_out(series.augment(table.series, strength, n, nfe, seed, **known))
     varied = varied.reshape(-1, *varied.shape[2:])
     windows.filled(series, table, table.series.times if n == 1 else None, ()).write_rows(out, varied)
     rows = parsing.counted(len(table.series), "row")

@@ -194,18 +194,18 @@ def in_channels(table: ObservedSeries) -> str:
     return f" and {len(table.channel_order)} channels" if len(table.channel_order) > 1 else ""
 
 
-def covariates(series: SeriesModel, file: Path | None) -> Covariates | None:
-    """Those that a run has kept; a run without takes none."""
+def covariates(series: SeriesModel, file: Path | None) -> dict[str, Any]:
+    """As a keyword: what a file says of those that a run has kept; a run without takes none."""
     from ..core.errors import InputError, some
 
     if file is None:
         if series.covariates:
             names = some(series.covariates)
             raise InputError(f"no covariates for a run that has kept {names}", "their values", "--covariates FILE")
-        return None
+        return {}
     if not series.covariates:
         raise InputError(f"--covariates {file} for a run that has kept none", "no covariates", "leave --covariates out")
-    return read(file)
+    return {"covariates": read(file)}
 
 
 def read(file: Path) -> Covariates:
