@@ -199,13 +199,18 @@ def covariates(series: SeriesModel, file: Path | None) -> dict[str, Any]:
     from ..core.errors import InputError, some
 
     if file is None:
-        if series.covariates:
-            names = some(series.covariates)
+        if kept_by(series):
+            names = some(kept_by(series))
             raise InputError(f"no covariates for a run that has kept {names}", "their values", "--covariates FILE")
         return {}
-    if not series.covariates:
+    if not kept_by(series):
         raise InputError(f"--covariates {file} for a run that has kept none", "no covariates", "leave --covariates out")
     return {"covariates": read(file)}
+
+
+def kept_by(series: SeriesModel) -> tuple[str, ...]:
+    """Names of covariates."""
+    return getattr(series, "covariates", ())
 
 
 def read(file: Path) -> Covariates:
