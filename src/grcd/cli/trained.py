@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,6 +24,9 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from ..data import Dataset
     from ..model import GRCD
     from ..series_model import SeriesModel
 
@@ -211,9 +214,13 @@ def report(
         Path | None, typer.Option(help="The .html file to write; by default report.html in the run.")
     ] = None,
     data: Annotated[
-        str | None, typer.Option("--data", help="The data, if they are not where they were when the run was trained.")
+        list[str] | None,
+        typer.Option("--data", help="The data, if they are not where they were when the run was trained."),
     ] = None,
-    n: Annotated[int, typer.Option("-n", help="How many signals to generate.")] = 1000,
+    covariates: Covariates = None,
+    n: Annotated[
+        int | None, typer.Option("-n", help="How many signals to generate: 1000, or 200 windows.", show_default=False)
+    ] = None,
     nfe: Annotated[int, typer.Option(help="Network evaluations for each of them.")] = 4,
     filled: Annotated[bool, typer.Option("--filled", help="Hide some readings, and show how they are filled.")] = False,
     seed: Seed = 0,
@@ -224,26 +231,42 @@ def report(
     from .. import report as pages
     from ..core.errors import InputError
     from ..core.files import refuse_existing, refuse_other_ending
-    from ..data import load_dataset
-    from ..data.formats.signals import read_signals
-    from ..data.matching import fitted
+    from ..data import load_dataset, load_series
     from ..model import load
 
     out = run / "report.html" if out is None else out
     refuse_other_ending(out, ".html")
-    if data is None:
+    if not data:
         refuse_without_data(options)
     model = load(run, device)
     refuse_existing(out, force or out == run / "report.html")
+    series = windows.of(model)
+    if series is None:
+        windows.moments_only(data or ["-"], "--data", covariates=covariates)
     try:
-        dataset = load_dataset(**(of_run(model.facts, run) if data is None else {"source": data, **options}))
+        source = {"source": data if len(data) > 1 else data[0], **options} if data else of_run(model.facts, run)
+        dataset: Any = load_dataset(**source) if series is None else load_series(**source)
     except InputError as error:
         do = error.do if data else "if the data have moved, say where they are: --data FILE --graph FILE"
         raise InputError(error.got, error.expected, do) from None
-    signals = None
-    if samples is not None:
-        table = read_signals(samples, nodes=dataset.graph.node_ids)
-        signals, _ = fitted(table.values, table.node_ids, dataset.graph, str(samples), common=options["common"])
-    material = pages.Material.of(model, dataset, signals, run, n, nfe, seed, filled, parsing.command())
+    material: Any
+    if series is None:
+        signals = None if samples is None else _signals(samples, dataset, options["common"])
+        material = pages.Material.of(
+            model, dataset, signals, run, 1000 if n is None else n, nfe, seed, filled, parsing.command()
+        )
+    else:
+        signals = None if samples is None else windows.read_samples(samples, dataset, options["common"])
+        known = windows.covariates(series, covariates or windows.remembered_covariates(model))
+        how = {"command": parsing.command(), **known} | ({} if n is None else {"n": n})
+        material = pages.SeriesMaterial.of(model, dataset, signals, run, nfe=nfe, seed=seed, **how)
     size = pages.write(out, material)
     print(f"{out}: {size / 1e6:.1f} MB. {pages.verdict(material)[1]}")
+
+
+def _signals(file: Path, data: Dataset, common: bool) -> np.ndarray:  # (signals, nodes)
+    from ..data.formats.signals import read_signals
+    from ..data.matching import fitted
+
+    table = read_signals(file, nodes=data.graph.node_ids)
+    return fitted(table.values, table.node_ids, data.graph, str(file), common=common)[0]

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ..data import Dataset, SeriesDataset
     from ..data.covariates import Covariates
     from ..data.formats.filled import Filled
-    from ..data.formats.windows import Windows
     from ..data.observed_series import ObservedSeries
     from ..model import GRCD
     from ..series_model import SeriesModel
@@ -109,12 +108,14 @@ def kept(model: GRCD, steps: int) -> list[str]:
     lines.append(f"calendar: {_named(result.get('calendar'), 'none, readings do not follow the clock')}")
     if "covariates" in result and result["covariates"] is not None:
         lines.append(f"covariates kept: {_named(result['covariates'], 'none, validation rows gain nothing by them')}")
-    lines.append(f"reference: {_named(result.get('reference'), 'as the method has it')}")
+    reference = result.get("reference", result.get("shrinkage"))
+    words = reference.get("words", reference) if isinstance(reference, dict) else reference
+    lines.append(f"reference: {_named(words, 'as the method has it')}")
     scores = result.get("crps"), result.get("crps_reference_alone")
     crps = f"CRPS {scores[0]:.4f} in validation windows, of the reference alone {scores[1]:.4f}" if all(scores) else ""
     if "network" in result:
-        used = "the network is used" if result["network"] else "the network is no better: the reference is used alone"
-        lines.append(": ".join(part for part in (used, crps) if part))
+        used = "the network is used" if result["network"] else "the network is no better, and the reference used alone"
+        lines.append("; ".join(part for part in (used, crps) if part))
     return lines
 
 
@@ -208,6 +209,14 @@ def covariates(series: SeriesModel, file: Path | None) -> dict[str, Any]:
     return {"covariates": read(file)}
 
 
+def remembered_covariates(model: GRCD) -> Path | None:
+    """The file that a run was trained with."""
+    from ..data.origin import Origin
+
+    file = Origin.of_run(model.facts).further.get("covariates")
+    return None if file is None or not kept_by(model.series) else Path(file)
+
+
 def kept_by(series: SeriesModel) -> tuple[str, ...]:
     """Names of covariates."""
     return getattr(series, "covariates", ())
@@ -245,13 +254,12 @@ def evaluate(file: Path, source: dict[str, Any], split: str, common: bool, as_js
     """Windows of a file against those of a run's data, printed; ``asked`` are options that only moments have."""
     from ..core.errors import InputError
     from ..data import load_series
-    from ..data.formats.windows import read_windows
     from ..evaluation import windows as evaluation
 
     if asked:
         raise InputError(f"{', '.join(asked)} for windows", "aMMD and the floor", "leave them out")
-    data, windows = load_series(**source), read_windows(file)
-    scores = evaluation.evaluate(_fitted(windows, data, str(file), common), data, split)
+    data = load_series(**source)
+    scores = evaluation.evaluate(read_samples(file, data, common), data, split)
     if as_json:
         print(json.dumps(scores.to_dict()))
         return
@@ -260,14 +268,16 @@ def evaluate(file: Path, source: dict[str, Any], split: str, common: bool, as_js
     print("floor: training windows against the same split; unbiased estimates may come out just below zero")
 
 
-def _fitted(windows: Windows, data: SeriesDataset, where: str, common: bool) -> np.ndarray:
-    """Windows (n, steps, nodes, channels) in the order of the data."""
+def read_samples(file: Path, data: SeriesDataset, common: bool) -> np.ndarray:  # (n, steps, nodes, channels)
+    """Windows of a file, in the data's order of nodes and channels."""
     import numpy as np
 
     from ..core.errors import InputError, some
+    from ..data.formats.windows import read_windows
     from ..data.matching import fitted
     from ..data.observed_series import NAMELESS
 
+    windows, where = read_windows(file), str(file)
     names, columns = windows.channels, np.arange(windows.signals.shape[2], dtype=float)[None]
     if len(names) == len(data.channels) == 1 and (names[0] in NAMELESS or data.channels[0] in NAMELESS):
         names = data.channels
