@@ -60,7 +60,9 @@ def train(
         str, typer.Option(help="Windows: auto keeps what of the clock and the week helps in validation rows; none.")
     ] = "auto",
     covariates: Covariates = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder; by default runs/DATA-METHOD-sSEED.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run folder; by default runs/DATA-METHOD-sSEED, with -wROWS for a window.")
+    ] = None,
     seed: Seed = 0,
     device: Device = "auto",
     max_updates: Annotated[int | None, typer.Option(help="Stop after so many updates at the latest.")] = None,
