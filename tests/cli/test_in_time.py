@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 import xarray
 from commands import refused
-from grcd.evaluation.windows import evaluate
 
 import grcd
 from grcd.data import load_series
@@ -141,7 +140,7 @@ def test_by_default_a_window_is_taken_where_the_past_helps(folder, here):
     assert grcd.load(folder / f"runs/temp-grcd-w{steps}-s0", device="cpu").window == steps
 
 
-@pytest.mark.parametrize("why", ["noise", "no times", "filled", "irregular"])
+@pytest.mark.parametrize("why", ["noise", "no times", "filled", "irregular", "settings"])
 def test_where_it_does_not_help_or_nobody_knows_rows_are_single_moments(folder, here, why):
     """And the run is that of `--window 1`, bit for bit."""
     x, times, more = X[..., 0], TIMES, []
@@ -151,6 +150,8 @@ def test_where_it_does_not_help_or_nobody_knows_rows_are_single_moments(folder, 
         times = None
     elif why == "filled":
         more = ["--fill", "linear"]
+    elif why == "settings":
+        more = ["--set", "kappa=2.5"]
     else:
         times = TIMES + np.cumsum(np.arange(ROWS) % 7) * HOUR
     wide(x, times).to_csv(folder / "m.csv", index=False)
@@ -158,7 +159,7 @@ def test_where_it_does_not_help_or_nobody_knows_rows_are_single_moments(folder, 
     for out, window in (("default", []), ("asked", ["--window", 1])):
         done = here("train", "--data", "m.csv", *SMALL[:-2], *more, *window, "--out", out, "--force", cwd=folder)
         assert done.returncode == 0, done.stderr
-        assert ("window: 1 row, for " in done.stderr) == (why == "noise" and not window)
+        assert ("window: 1 row, for " in done.stderr) == (why in ("noise", "settings") and not window)
         assert ("irregular times" in done.stderr) == (why == "irregular" and not window)
         runs.append((folder / out / "model.safetensors").read_bytes())
     assert runs[0] == runs[1]
@@ -340,6 +341,8 @@ def test_evaluation_takes_data_and_options_from_the_run(folder, grcd_here):
 
 @pytest.mark.parametrize("run", ["one", "two"])
 def test_windows_are_evaluated_against_the_data_of_the_run(folder, grcd_here, run):
+    from grcd.evaluation.windows import evaluate
+
     grcd_here("sample", run, "-n", 30, "--out", "w.csv", "--force")
     model, windows = grcd.load(folder / run, device="cpu"), read_windows(folder / "w.csv")
     files = "temp.csv" if run == "one" else ["temp=temp.csv", "wind=wind.csv"]

@@ -89,7 +89,10 @@ def train(
         chosen["support"] = ",".join(map(repr, support))
     if calendar not in ("auto", "none"):
         raise unknown("calendar", calendar, ["auto", "none"])
-    dataset, steps = windows.load(data, options, parsing.window(window))
+    asked = parsing.window(window)
+    if asked is None and method == "grcd" and windows.of_moments(chosen):
+        asked = 1
+    dataset, steps = windows.load(data, options, asked)
     in_time = windows.is_series(dataset)
     if covariates is not None and not in_time:
         do = "leave one of them out: --window 12, say, takes rows in time"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,16 @@ def load(
     if steps == 1 and len(data.channels) == 1 and not several:
         return load_dataset(sources[0], **options), 1
     return data, steps
+
+
+def of_moments(settings: Iterable[str]) -> bool:
+    """Whether there are settings that only a model of single moments has; which is said."""
+    from ..training.window_config import WindowConfig
+
+    apart = [name for name in settings if name not in {entry.name for entry in fields(WindowConfig)}]
+    if apart:
+        _decided(f"window: 1 row, for --set {apart[0]} is a setting of single rows; --window T takes T rows")
+    return bool(apart)
 
 
 def _suggested(data: SeriesDataset) -> int:
