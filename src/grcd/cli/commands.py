@@ -57,7 +57,10 @@ def train(
         ),
     ] = None,
     calendar: Annotated[
-        str, typer.Option(help="Windows: auto keeps what of the clock and the week helps in validation rows; none.")
+        str,
+        typer.Option(
+            help="Windows: auto keeps what of the day and the week (by your clock) validation rows gain by; or none."
+        ),
     ] = "auto",
     covariates: Covariates = None,
     out: Annotated[
