@@ -397,6 +397,7 @@ BAD = {
     "forecast one --observed less.csv --horizon 3 --out x.csv": ["1 missing (d)"],
     "forecast two --observed temp=temp.csv --horizon 3 --out x.csv": ["1 missing (wind)"],
     "forecast one --observed temp.csv --horizon 0 --out x.csv": ["horizon = 0"],
+    "forecast one --observed temp.csv --horizon 999999999999 --out x.csv": ["999,999,999,999 rows", "lower -n"],
     "forecast one --observed temp.csv --out x.csv": ["--horizon"],
     "forecast moments --observed temp.csv --horizon 3 --out x.csv": ["single moments", "--window"],
     "forecast one --observed temp.csv --horizon 3 --out x.csv --ensemble": ["an ensemble as .csv"],

@@ -13,6 +13,7 @@ from .options import Common, Covariates, Device, Every, Force, Observed, Seed, T
 if TYPE_CHECKING:
     from ..model import GRCD
 
+COPIES = 3  # of a forecast that are in memory at once
 Draws = Annotated[int, typer.Option("-n", help="How many draws of each reading.")]
 Evaluations = Annotated[int, typer.Option(help="Network evaluations for each of them.")]
 Posterior = Annotated[str, typer.Option(help="diffusion, or reference: that of the fitted reference alone, and quick.")]
@@ -117,6 +118,7 @@ def forecast(
     """The rows after the last of a table, with their times and their uncertainty; by a run with a window."""
     import numpy as np
 
+    from ..core import memory
     from ..core.errors import whole_number
     from ..core.files import refuse_existing
     from ..data.formats.writing import check_writable_ending
@@ -130,6 +132,8 @@ def forecast(
     series = windows.needed(model, run)
     table = windows.observed(model, series, observed, common, False, every, markers(missing) or ())
     known = windows.covariates(series, covariates)
+    size = COPIES * 8 * n * horizon * len(table.order) * len(table.channel_order)
+    memory.refuse_over(size, f"{n:,} draws of {horizon:,} rows on {len(table.order)} nodes", "lower -n or --horizon")
     draws = series.forecast(table.series, horizon, n, nfe, seed, posterior, **known)
     times = series.ahead(table.series, horizon)
     shape = (n, horizon, *table.shape)
