@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -87,7 +88,7 @@ class Table:
         return ((x - mean) / spread).float(), mean.float(), spread.float(), features
 
     def apart(
-        self, series: Series, conditional: Conditional, n: int, nfe: int, seed: int, every: int = 1, most: int = 48
+        self, series: Series, conditional: Conditional, n: int, nfe: int, seed: int, every: int = 1, most: int = 100
     ) -> tuple[Tensor, Tensor]:  # (n, rows, columns) in units, (rows,)
         """Windows one after the other, each by itself; every so many of them. Which rows were drawn comes along."""
         z, mean, spread, features = self.scored(series)
@@ -497,7 +498,9 @@ def shown(scores: dict[str, float]) -> str:
 def note(args: argparse.Namespace, part: str, result: dict, device: torch.device) -> None:
     """A part into the file, beside the others."""
     whole = json.loads(args.out.read_text()) if args.out.exists() else {}
-    write_json(args.out, whole | {part: provenance(str(device)) | result})
+    about = provenance(str(device))
+    about["command"] = re.sub(r" --(save|load) \S+", "", about["command"])  # folders of a machine mean nothing elsewhere
+    write_json(args.out, whole | {part: whole.get(part, {}) | about | result})
 
 
 def numbers(text: str) -> list[int]:

@@ -186,3 +186,89 @@ def test_features_tell_hidden_observed_and_unrecorded_apart():
     assert told[:, :2].T.tolist() == torch.stack([mean, sd]).tolist()
     assert told[:, 2:].tolist() == [[0, 1, 0.5], [1, 0, 0], [0, 0, 0]]
     assert told.shape == (3, FEATURES)
+
+
+# -- variations ------------------------------------------------------------------------------------------------------
+
+
+def shares(conditional, strength, nfe, law):
+    """Of variations of readings that ``law`` (mean, sd) describes: what they are about, and their variance."""
+    z, observed, calendar = windows()
+    purposes, (mean, sd) = [], law
+
+    def none(purpose, shape):
+        purposes.append(purpose)
+        return torch.zeros(shape, dtype=torch.float64)
+
+    def varied(x, noise):
+        return conditional.vary(z, observed, calendar, x, strength, 1, nfe, noise)[:, 0]
+
+    about = varied(mean, none)
+    variance = (varied(mean + sd, lambda purpose, shape: torch.zeros(shape, dtype=torch.float64)) - about).square()
+    for impulse in list(purposes):
+
+        def one(purpose, shape, impulse=impulse):
+            return torch.full(shape, float(purpose == impulse), dtype=torch.float64)
+
+        variance = variance + (varied(mean, one) - about).square()
+    return about, variance
+
+
+@pytest.mark.parametrize("net", [None, network(trained=True)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_variations_are_the_readings_at_no_strength_and_draws_at_full_strength(net, dtype):
+    (z, observed, calendar), conditional = windows(dtype), Conditional(SPACE, REFERENCE, net)
+    x = torch.randn(WINDOWS, D, generator=torch.Generator().manual_seed(5), dtype=dtype)
+    for nfe in (1, 4):
+        same = conditional.vary(z, observed, calendar, x, 0, 3, nfe, keyed())
+        assert torch.equal(same, torch.where(observed, z, x)[:, None].expand(-1, 3, -1))
+        new = conditional.vary(z, observed, calendar, x, 1, 3, nfe, keyed())
+        close(new, conditional.draw(z, observed, calendar, 3, nfe, keyed()), 1e-6)
+        some = [conditional.vary(z, observed, calendar, x, s, 3, nfe, keyed()) for s in (0.05, 0.5, 0.95)]
+        away = [float((each - same).square().mean()) for each in some]
+        assert 0 < away[0] < away[1] < away[2]
+        assert all(torch.equal(each[:, 0][observed], z[observed]) for each in some)
+    for wrong in (-0.1, 1.1, float("nan")):
+        with pytest.raises(grcd.InputError, match="strength"):
+            conditional.vary(z, observed, calendar, x, wrong, 3, 4, keyed())
+    with pytest.raises(grcd.InputError, match="nfe"):
+        conditional.vary(z, observed, calendar, x, 0, 3, 0, keyed())
+
+
+@pytest.mark.parametrize("strength", [0.1, 0.6, 0.95])
+def test_without_a_network_variations_of_draws_have_the_whole_covariance_of_the_posterior(strength):
+    z, observed, calendar = windows()
+    conditional = Conditional(SPACE, REFERENCE)
+    unit = torch.cat([torch.zeros(1, D), torch.eye(D)]).double().expand(WINDOWS, -1, -1)
+
+    def varied(x):
+        return conditional.vary(z, observed, calendar, x, strength, D + 1, 1, lambda purpose, shape: unit)
+
+    draws = conditional.draw(z, observed, calendar, D + 1, 1, lambda purpose, shape: unit)
+    mean = draws[:, 0]
+    images = [varied(draws[:, k]) for k in range(D + 1)]
+    close(images[0][:, 0], mean, 1e-9)
+    moved = torch.stack([image[:, 0] - mean for image in images[1:]], dim=1)  # by the readings
+    fresh = images[0][:, 1:] - mean[:, None]  # by the noise
+    P = (draws[:, 1:] - mean[:, None]).mT @ (draws[:, 1:] - mean[:, None])
+    close(moved.mT @ moved + fresh.mT @ fresh, P, 1e-9)
+
+
+@pytest.mark.parametrize("strength", [0.05, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("nfe", [1, 4])
+def test_variations_by_a_fresh_network_leave_the_marginals_as_they_were(strength, nfe):
+    posterior = REFERENCE.posterior(*windows()[:2])
+    law = posterior.mean, posterior.sd
+    mean, variance = shares(Conditional(SPACE, REFERENCE, network()), strength, nfe, law)
+    close(mean, law[0], 1e-5)
+    close(variance, law[1].square(), 1e-4)
+
+
+@pytest.mark.parametrize("strength", [0.05, 0.5, 0.9])
+@pytest.mark.parametrize("nfe", [1, 4])
+def test_variations_by_a_network_that_knows_better_leave_its_law_as_it_was(strength, nfe):
+    posterior = REFERENCE.posterior(*windows()[:2])
+    law = posterior.mean + 0.7 * posterior.sd, 0.4**0.5 * posterior.sd
+    mean, variance = shares(Conditional(SPACE, REFERENCE, Gaussian()), strength, nfe, law)
+    close(mean, law[0], 1e-4)
+    close(variance, law[1].square(), 1e-4)

@@ -43,7 +43,7 @@ from ..references.reference import Reference
 LEAST_SD = 0.02  # of a posterior; no reference is surer (its noise), up to rounding
 FEATURES = 5  # numbers that the network is told of a reading
 ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 27}  # activations (windows x readings x width) at a time
-FUSED = 10**11  # activations that are worth compiling the network for
+FUSED = 2 * 10**10  # activations (the same, over all evaluations) that are worth compiling the network for
 
 Noise = Callable[[str, tuple[int, int, int]], Tensor]  # a purpose, and a shape (windows, draws, d)
 
