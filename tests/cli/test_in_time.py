@@ -239,6 +239,30 @@ def test_a_channel_and_a_node_that_are_not_there_are_gaps(folder, here):
         assert np.allclose(table.values, expected[:, [1, 0, 2, 3], NAMES.index(name)], rtol=1e-6)
 
 
+def test_a_node_without_a_channel_stays_without(folder, here):
+    """From training to filled gaps and windows; what it never had is no gap."""
+    wide(X[:, :, 1], nodes=["a", "b"]).to_csv(folder / "few.csv", index=False)
+    files = [part for file in ("temp=temp.csv", "wind=few.csv") for part in ("--data", file)]
+    for args in (
+        ["train", *files, *SMALL, "--window", 2, "--out", "few"],
+        ["impute", "few", *(part.replace("data", "observed") for part in files), "--out", "f.csv", *DRAWS],
+        ["sample", "few", "-n", 3, "--out", "s.csv", "--force"],
+    ):
+        done = here(*args, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        if args[0] == "train":
+            assert "2 nodes have no wind: c, d" in done.stderr
+        if args[0] == "impute":
+            assert f"{np.isnan(X[..., 0]).sum() + np.isnan(X[:, :2, 1]).sum()} gaps" in done.stdout
+    tables, windows = read_channels(folder / "f.csv"), read_windows(folder / "s.csv")
+    assert tables["wind"].node_ids == ("a", "b")
+    assert np.isfinite(tables["wind"].values).all()
+    assert tables["temp"].node_ids == ("a", "b", "c", "d")
+    empty = np.isnan(windows.signals).all(axis=(0, 1))
+    assert {windows.node_ids[i] for i in np.flatnonzero(empty[:, windows.channels.index("wind")])} == {"c", "d"}
+    assert np.isfinite(windows.signals[..., windows.channels.index("temp")]).all()
+
+
 def test_all_draws_and_rows_that_are_put_on_the_clock(folder, grcd_here):
     late = TIMES + np.where(np.arange(ROWS) % 5 == 1, 7, 0) * np.timedelta64(1, "m")
     wide(X[..., 0], late).to_csv(folder / "late.csv", index=False)
