@@ -11,7 +11,9 @@ the smooth curve, and neighbouring slots of a day counted as one piece of eviden
 
     w = tau^2 / (tau^2 + sigma^2 / n)           tau^2 = (mean of smooth^2 - mean of sigma^2 / n)_+
 
-over the slots, weighted by their readings: a level that its column does not show is left out.
+over the slots, weighted by their readings: a level that its column does not show is left out. So shrunk are, by
+themselves, the mean of all columns in units of their spread, and how each column differs from it: what columns have in
+common they know better together, and what is common in their noise does not hide how they differ.
 
 **Features** ``f`` of a row (waves of the year, covariates) count by how far they are from what they usually are at that
 slot, ``f_gs``: then the coefficients ``B`` are those of a joint fit, and the table stays as it is (Frisch, Waugh and
@@ -80,7 +82,7 @@ class CalendarMean:
         sd = torch.where(sd > 0, sd, 1.0)
         spread = sd.expand_as(table)
         if power > 0:
-            clock = _smoothed(rest.square(), cell, slots, kinds, 3 * width)[0]
+            clock = _smoothed(rest.square(), cell, slots, kinds, 3 * width, False)[0]
             spread = sd ** (1 - power) * clock.clamp(min=LEAST * sd.square()).sqrt() ** power
         return cls(table, mean, sd, spread.contiguous(), usual, weights)
 
@@ -118,32 +120,40 @@ def _levels(kinds: int, device: torch.device) -> list[Tensor]:  # each (kinds,)
 
 
 def _smoothed(
-    values: Tensor, cell: Tensor, slots: int, kinds: int, width: float
+    values: Tensor, cell: Tensor, slots: int, kinds: int, width: float, together_too: bool = True
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The table (kinds, slots, columns) of readings of which each has a cell of it; each column's mean, the spread of
     its readings about the table, and about the mean."""
+    seen = ~values.isnan()
+    n = seen.sum(0).clamp(min=1)
+    mean = values.nan_to_num().sum(0) / n
+    whole = _rms(values - mean)
+    whole = torch.where(whole > 1e-12 * mean.abs(), whole, 0.0)  # the mean of equal numbers is rounded
+    z = (values - mean) / torch.where(whole > 0, whole, 1.0)
+    together = z.nanmean(1, keepdim=True)
+    parts = (together, z - together) if together_too else (z,)
+    table = whole * sum((_levelled(part, cell, slots, kinds, width) for part in parts), torch.zeros(()).to(z))
+    return mean + table, mean, _rms(values - mean - table.flatten(0, 1)[cell]), whole
+
+
+def _levelled(values: Tensor, cell: Tensor, slots: int, kinds: int, width: float) -> Tensor:  # (kinds, slots, columns)
+    """The sum of all levels, each shrunk; of values about 0."""
     seen = (~values.isnan()).double()
-    n = seen.sum(0)
-    mean = values.nan_to_num().sum(0) / n.clamp(min=1)
-    centred = (values.nan_to_num() - mean) * seen
-    squares = centred.square().sum(0)
+    n, squares = seen.sum(0), values.nan_to_num().square().sum(0)
     none = values.new_zeros(kinds * slots, values.shape[1])
-    sums = none.index_add(0, cell, centred).view(kinds, slots, -1)
+    sums = none.index_add(0, cell, values.nan_to_num()).view(kinds, slots, -1)
     days = none.index_add(0, cell, seen).view(kinds, slots, -1)
     kernel, table = _round_the_clock(slots, width).to(sums), torch.zeros_like(sums)
     for level in _levels(kinds, values.device):
         group = torch.zeros_like(sums[: int(level.max()) + 1])
         rest, count = group.index_add(0, level, sums - days * table), group.index_add(0, level, days)
-        weight = kernel @ count  # the kernel sums to one, so this is a number of days
-        smooth = (kernel @ rest) / weight.clamp(min=1e-9)
-        free = n - (count * kernel.diagonal()[:, None] / weight.clamp(min=1e-9)).sum((0, 1))
+        weight = (kernel @ count).clamp(min=1e-9)  # the kernel sums to one, so this is a number of days
+        smooth = (kernel @ rest) / weight
+        free = n - (count * kernel.diagonal()[:, None] / weight).sum((0, 1))
         left = _about(squares, sums, days, table + smooth[level]) / free.clamp(min=1)
-        noise = torch.where(free >= 1, left, torch.inf) / weight.clamp(min=1e-9)
+        noise = torch.where(free >= 1, left, torch.inf) / weight
         table = table + (smooth * shrinkage(smooth, noise, count))[level]
-    sd = (_about(squares, sums, days, table) / n.clamp(min=1)).sqrt()
-    whole = (squares / n.clamp(min=1)).sqrt()
-    whole = torch.where(whole > 1e-12 * mean.abs(), whole, 0.0)  # the mean of equal numbers is rounded
-    return mean + table, mean, sd, whole
+    return table
 
 
 def shrinkage(estimate: Tensor, noise: Tensor, weight: Tensor) -> Tensor:  # (groups, slots, columns)
