@@ -11,7 +11,8 @@ Which number a row has:
 - without times: the one in the same place. The first row of the table belongs to the first row that was trained on.
 
 A number that is missing inside, and a row that falls into a hole between times, is not known: it counts as the mean, so
-that it says nothing. Before a covariate's first number and after its last nothing may be asked.
+that it says nothing. Before a covariate's first number and after its last nothing may be asked. A number beyond those
+of the training rows counts as the nearest of them: what lies further was never seen.
 """
 
 from __future__ import annotations

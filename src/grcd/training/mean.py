@@ -44,8 +44,7 @@ class Mean:
     clock: Clock
     terms: Terms
     by_calendar: bool  # whether the network is told of the calendar
-    centre: np.ndarray  # (covariates,) of those kept, over training rows
-    scale: np.ndarray  # (covariates,)
+    usual: np.ndarray  # (4, covariates): mean, spread, least and most of those kept, over training rows
     table: CalendarMean
     record: dict[str, Any]  # what was kept, and what each step scored; for JSON
 
@@ -53,6 +52,12 @@ class Mean:
     def covariates(self) -> tuple[str, ...]:
         """The names of those kept."""
         return self.terms.covariates
+
+    @property
+    def told(self) -> int:
+        """How many numbers the network is told of a row."""
+        by_calendar = len(self.clock.names) + WEEK * self.terms.week
+        return by_calendar * self.by_calendar + len(self.covariates)
 
     def rows(
         self, times: np.ndarray | None, rows: int, covariates: Covariates | np.ndarray | None = None, first: int = 0
@@ -63,8 +68,7 @@ class Mean:
         of these rows (rows, covariates), in the order of ``self.covariates``.
         """
         calendar = RowCalendar.of(self.clock, times, rows, self.table.mean.device)
-        z = (self._numbers(times, rows, covariates, first) - self.centre) / self.scale
-        known = torch.from_numpy(np.nan_to_num(z)).to(self.table.mean)
+        known = torch.from_numpy(scored(self._numbers(times, rows, covariates, first), self.usual)).to(self.table.mean)
         slot, kind = calendar.cell(self.terms)
         mean, spread = self.table.rows(slot, kind, calendar.features(self.terms, known))
         return mean, spread, calendar.told(self.terms, self.by_calendar, known)
@@ -92,8 +96,7 @@ class Mean:
 
     def tensors(self) -> dict[str, Tensor]:
         """What ``from_parts`` takes, beside ``to_dict``."""
-        own = {"centre": torch.from_numpy(self.centre), "scale": torch.from_numpy(self.scale)}
-        return own | self.table.tensors()
+        return {"covariates": torch.from_numpy(self.usual)} | self.table.tensors()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -103,17 +106,22 @@ class Mean:
     @classmethod
     def from_parts(cls, values: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Mean:
         """From what ``to_dict`` and ``tensors`` made."""
-        table = {name: tensor for name, tensor in tensors.items() if name not in ("centre", "scale")}
+        table = {name: tensor for name, tensor in tensors.items() if name != "covariates"}
         terms = dict(values["terms"])
         return cls(
             Clock.from_dict(values["clock"]),
             Terms(**terms | {"covariates": tuple(terms["covariates"])}),
             bool(values["by_calendar"]),
-            tensors["centre"].cpu().numpy(),
-            tensors["scale"].cpu().numpy(),
+            tensors["covariates"].cpu().numpy(),
             CalendarMean(**table),
             dict(values["record"]),
         )
+
+
+def scored(values: np.ndarray, usual: np.ndarray) -> np.ndarray:  # (rows, covariates)
+    """Covariates as z-scores; beyond what training rows had, as the nearest that they had; 0 where not known."""
+    centre, scale, least, most = usual
+    return np.nan_to_num((values.clip(least, most) - centre) / scale)
 
 
 @dataclass(frozen=True)

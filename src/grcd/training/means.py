@@ -10,12 +10,13 @@ From a mean a column on, the step whose gain is largest beyond doubt is taken, a
 
 **Held-out** are the validation rows, judged by a mean and a covariance of the training rows, and each third of the
 training rows, judged by those of the other two: with few validation rows alone the choice would be chance. The order of
-covariates, too, is taken without the rows that judge. What is judged is the probability of short windows of readings of
-a few dozen columns at most, in their own units, under a stationary Gaussian. Its shrinkage is what suits a mean a column
-best; its noise is the same for all means, in units of the readings, or a mean would gain by tuning it.
+covariates, too, is taken without the rows that judge. What is judged is the probability of a few steps spread over a
+window, of a few dozen columns at most, in units of the readings, under a stationary Gaussian. Its shrinkage is what
+suits a mean a column best; its noise is the same for all means in units of the readings, or a mean would gain by tuning
+it.
 
 **A gain must exceed its own noise.** Gains of windows are summed over blocks of time, and their sum has to be larger
-than chance would make it once in forty times, by Student's t, for all steps that were tried at once (Bonferroni). So
+than chance would make it once in twenty times, by Student's t, for all steps that were tried at once (Bonferroni). So
 covariates that say nothing are left out: they cannot hurt.
 
 The calendar is that of the times as they stand, the user's clock (see ``data.clock``).
@@ -23,6 +24,7 @@ The calendar is that of the times as they stand, the user's clock (see ``data.cl
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -33,7 +35,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from ..core.errors import some, unknown
+from ..core.errors import some
 from ..core.rows import evenly
 from ..data.clock import Clock
 from ..data.covariates import Covariates
@@ -42,11 +44,12 @@ from ..data.series import Series
 from ..graphs.space import SignalSpace
 from ..references.calendar import WEEK, CalendarMean
 from ..references.coefficients import worth
-from ..references.stationary import Shrinkage, Stationary, lag_covariances
-from .mean import Mean, RowCalendar, Terms
+from ..references.lags import Shrinkage, lag_covariances
+from ..references.stationary import Stationary
+from .config import refuse_calendar
+from .mean import Mean, RowCalendar, Terms, scored
 from .pool import parted
 
-CALENDARS = ("auto", "none")
 SMOOTH = 2.0 / 288  # of a day: the kernel's standard deviation
 POWER = 0.5  # how much of the spread goes by the clock
 FOLDS = 3
@@ -76,8 +79,7 @@ class Means:
         calendar: str = "auto",
     ):
         """``covariates`` without times begin with the first training row, and go on with the validation rows."""
-        if calendar not in CALENDARS:
-            raise unknown("calendar", calendar, CALENDARS)
+        refuse_calendar(calendar)
         self.space, self.train, self.val, self.calendar = space, train, val, calendar
         self.clock = Clock.of(train)
         rows = np.concatenate([part.values.reshape(len(part), -1) for part in (train, val)])
@@ -85,7 +87,7 @@ class Means:
         times = None if train.times is None or val.times is None else np.concatenate([train.times, val.times])
         self.of_rows = RowCalendar.of(self.clock, times, len(rows), device)
         self.names, self.notes = tuple[str, ...](), tuple[Note, ...]()
-        self.centre = self.scale = np.zeros(0)
+        self.usual = np.zeros((4, 0))
         self.known = self.x.new_zeros(len(rows), 0)  # z-scores of covariates, 0 where not known
         if covariates is not None:
             self._take(covariates)
@@ -94,27 +96,24 @@ class Means:
         """Those covariates that vary over the training rows."""
         train = covariates.at(self.train.times, len(self.train))
         val = covariates.at(self.val.times, len(self.val), len(self.train))
-        seen = ~np.isnan(train)
-        count = np.maximum(seen.sum(axis=0), 1)
-        centre = np.where(seen, train, 0).sum(axis=0) / count
-        scale = np.sqrt((np.where(seen, train - centre, 0) ** 2).sum(axis=0) / count)
-        varies = scale > 1e-9 * np.abs(centre)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a covariate that training rows know nothing of
+            usual = np.stack([fold(train, axis=0) for fold in (np.nanmean, np.nanstd, np.nanmin, np.nanmax)])
+        varies = usual[1] > 1e-9 * np.abs(usual[0])
         if not varies.all():
             constant = [name for name, yes in zip(covariates.names, varies, strict=True) if not yes]
             self.notes = (Note(f"covariates that are the same in all training rows: {some(constant)}", "left out"),)
         self.names = tuple(name for name, yes in zip(covariates.names, varies, strict=True) if yes)
-        self.centre, self.scale = centre[varies], scale[varies]
-        z = (np.concatenate([train, val])[:, varies] - self.centre) / self.scale
-        self.known = torch.from_numpy(np.nan_to_num(z)).to(self.x)
+        self.usual = usual[:, varies]
+        self.known = torch.from_numpy(scored(np.concatenate([train, val])[:, varies], self.usual)).to(self.x)
 
     # -- a mean of some rows -----------------------------------------------------------------------------------------
 
     def fitted(self, terms: Terms, stretches: Sequence[slice], record: dict[str, Any] | None = None) -> Mean:
         """Made of ``terms``, learned from these rows; ``record`` is what to say of the choice."""
         table = self._table(self.x, terms, _numbers(stretches, self.x.device))
-        places = self._places(terms)
-        by_calendar = self.calendar != "none"
-        return Mean(self.clock, terms, by_calendar, self.centre[places], self.scale[places], table, record or {})
+        usual = self.usual[:, self._places(terms)]
+        return Mean(self.clock, terms, self.calendar != "none", usual, table, record or {})
 
     def scored(self, mean: Mean) -> tuple[Tensor, Tensor]:  # two of (rows, columns)
         """z-scores of all rows by a mean, and the spread that they were divided by."""
