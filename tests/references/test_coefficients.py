@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import close, examples
 
-from grcd.references.coefficients import _blocked, _noise, block_count, coefficients, worth
+from grcd.references.coefficients import _blocked, _noise, block_count, coefficients, order, worth
 
 
 def walk(rows, columns, memory, seed):
@@ -86,3 +86,14 @@ def test_what_explains_more_is_worth_more():
     assert worth(values, f).argsort(descending=True)[:2].tolist() == [1, 3]
     # alone, a feature's share of variance is its squared correlation
     close(worth(f[:, :1], f[:, :1]), torch.ones(1).double(), 0.05)
+
+
+def test_the_order_is_by_what_is_left_to_explain():
+    """The third feature is nearly the first: beside it, it is worth less than the second."""
+    f = walk(2000, 3, 0.3, 0)
+    f[:, 2] = f[:, 0] + 0.3 * f[:, 2]
+    values = f[:, :1] + 0.4 * f[:, 1:2] + 0.5 * walk(2000, 1, 0.3, 1)
+    assert worth(values, f).argsort(descending=True).tolist() == [0, 2, 1]
+    assert order(values, f, 3) == [0, 1, 2]
+    repeated = torch.cat([f[:, :1], f], 1)
+    assert order(values, repeated, 2)[1] == 2

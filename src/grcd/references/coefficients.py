@@ -66,6 +66,23 @@ def worth(values: Tensor, features: Tensor) -> Tensor:  # (features,)
     return (beyond * count).sum(1) / count.sum().clamp(min=1)
 
 
+def order(values: Tensor, features: Tensor, most: int) -> list[int]:
+    """The features, at most so many, that explain most: each the one that is worth most beside those before it."""
+    y, seen, _ = _scaled(values)
+    f, chosen = features.clone(), list[int]()
+    size = f.square().sum(0)
+    for _ in range(min(most, f.shape[1])):
+        value = worth(torch.where(seen > 0, y, torch.nan), f)
+        value[chosen] = -torch.inf
+        best = int(value.argmax())
+        chosen.append(best)
+        axis = f[:, best].clone()
+        y = y - seen * axis[:, None] * (axis @ y) / (seen.T @ axis.square()).clamp(min=1e-12)
+        f = f - axis[:, None] * (axis @ f) / axis.square().sum().clamp(min=1e-12)
+        f = torch.where(f.square().sum(0) > AXIS * size, f, 0.0)  # the rest of one that repeats others is rounding
+    return chosen
+
+
 def block_count(rows: int, axes: int) -> int:
     """Into how many blocks rows are cut: more than twice as many as there are axes."""
     return min(rows, max(math.ceil(math.sqrt(rows)), 2 * axes + 2))

@@ -16,8 +16,8 @@ suits a mean a column best; its noise is the same for all means in units of the 
 it.
 
 **A gain must exceed its own noise.** Gains of windows are summed over blocks of time, and their sum has to be larger
-than chance would make it once in twenty times, by Student's t, for all steps that were tried at once (Bonferroni). So
-covariates that say nothing are left out: they cannot hurt.
+than chance would make it once in twenty times, by Student's t, for all steps that were tried at once (Bonferroni), and
+than a thousandth of a nat a reading. So covariates that say nothing are left out: they cannot hurt.
 
 The calendar is that of the times as they stand, the user's clock (see ``data.clock``).
 """
@@ -43,7 +43,7 @@ from ..data.notes import Note
 from ..data.series import Series
 from ..graphs.space import SignalSpace
 from ..references.calendar import WEEK, CalendarMean
-from ..references.coefficients import worth
+from ..references.coefficients import order
 from ..references.lags import Shrinkage, lag_covariances
 from ..references.stationary import Stationary
 from .config import refuse_calendar
@@ -58,6 +58,8 @@ COLUMNS = 40  # that judge, about
 JUDGED = 200  # windows of a part that judge, at most
 BLOCKS = 10  # of a part's windows
 CHANCE = 0.05  # of a step that gains nothing
+LEAST = 1e-3  # nats a reading that a step has to gain: for less it is not worth its numbers
+SIMPLER = "time of day, weekend"
 COVARIANCES = (  # under which readings are judged: from strong correlations and many rows to weak ones and few
     Shrinkage(noise=0.005),
     Shrinkage(noise=0.05),
@@ -89,6 +91,7 @@ class Means:
         self.names, self.notes = tuple[str, ...](), tuple[Note, ...]()
         self.usual = np.zeros((4, 0))
         self.known = self.x.new_zeros(len(rows), 0)  # z-scores of covariates, 0 where not known
+        self.orders = dict[Any, list[int]]()  # of covariates, by terms and rows
         if covariates is not None:
             self._take(covariates)
 
@@ -155,6 +158,8 @@ class Means:
         while steps := self._steps(candidate):
             gains = {name: judge.gain(candidate, step, len(steps)) for name, step in steps.items()}
             sure = {name: gain - needed for name, (gain, needed) in gains.items() if gain > needed}
+            if SIMPLER in sure:
+                sure.pop("day of week", None)  # it has to gain beside the time of day
             best = max(sure, key=lambda name: sure[name]) if sure else None
             tried += [
                 {"step": name, "gain": gain, "needed": needed, "kept": name == best}
@@ -172,7 +177,7 @@ class Means:
         terms, steps = now.terms, dict[str, Terms]()
         if self.calendar != "none":
             if not terms.clock and max(self.clock.slots, self.clock.kinds) > 1:
-                steps["time of day" if self.clock.slots > 1 else "weekend"] = replace(terms, clock=True)
+                steps[SIMPLER] = replace(terms, clock=True)
             if not terms.week and self.clock.kinds > 1:
                 steps["day of week"] = replace(terms, clock=True, week=True)
             if terms.clock and not terms.spread:
@@ -187,12 +192,19 @@ class Means:
         """Its terms with those covariates that explain most of these rows beside them."""
         if candidate.covariates in (0, len(self.names)):
             return replace(candidate.terms, covariates=self.names[: candidate.covariates])
+        key = candidate.terms, int(rows[0]), int(rows.sum())
+        if key not in self.orders:
+            self.orders[key] = self._order(candidate.terms, rows)
+        kept = sorted(self.orders[key][: candidate.covariates])
+        return replace(candidate.terms, covariates=tuple(self.names[k] for k in kept))
+
+    def _order(self, terms: Terms, rows: Tensor) -> list[int]:
+        """Covariates from what explains most of these rows on, beside what the calendar does."""
         rest, about = (
-            (values[rows] - self._table(values, candidate.terms, rows).rows(*self._at(candidate.terms, rows))[0])
+            values[rows] - self._table(values, terms, rows).rows(*self._at(terms, rows))[0]
             for values in (self.x, self.known)
         )
-        order = worth(rest, about).argsort(descending=True)[: candidate.covariates]
-        return replace(candidate.terms, covariates=tuple(self.names[k] for k in sorted(order.tolist())))
+        return order(rest, about, len(self.names) - 1)
 
     def _at(self, terms: Terms, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         calendar = self.of_rows[rows]
@@ -241,7 +253,7 @@ class Judge:
         if n < 2 or not readings:
             return 0.0, np.inf
         noise = np.std(blocks, ddof=1) * np.sqrt(n) * stats.t.ppf(1 - CHANCE / tests, n - 1)
-        return float(np.sum(blocks) / readings), float(noise / readings)
+        return float(np.sum(blocks) / readings), max(LEAST, float(noise / readings))
 
     def _log_prob(self, candidate: Candidate) -> list[tuple[np.ndarray, int]]:
         """Of the windows (windows,) of every trial, and how many readings they have."""
