@@ -171,12 +171,12 @@ def test_it_comes_back_from_a_run_to_the_bit():
     c = noise(720, 2, seed=3)
     about, times = means(x, HOUR, 600, c)
     terms = Terms(True, True, True, covariates=("covariate 2",))
-    mean = about.fitted(terms, about.train.stretches, {"calendar": terms.calendar})
+    mean = about.fitted(terms, about.train.stretches)
     written = json.loads(json.dumps(mean.to_dict()))
     again = Mean.from_parts(written, {key: value.clone() for key, value in mean.tensors().items()}).to(CPU)
     for one, other in zip(mean.rows(times, 720, c[:, 1:]), again.rows(times, 720, c[:, 1:]), strict=True):
         assert torch.equal(one, other)
-    assert again.record == {"calendar": "mean, day of week and spread"}
+    assert (again.terms, again.terms.calendar) == (terms, "mean, day of week and spread")
     assert again.told == mean.rows(times, 720, c[:, 1:])[2].shape[1] == 4 + 1 + 7 + 1
     z, spread = about.scored(mean)
     centre, other, told = mean.rows(times, 720, c[:, 1:])

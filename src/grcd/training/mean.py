@@ -46,7 +46,6 @@ class Mean:
     by_calendar: bool  # whether the network is told of the calendar
     usual: np.ndarray  # (4, covariates): mean, spread, least and most of those kept, over training rows
     table: CalendarMean
-    record: dict[str, Any]  # what was kept, and what each step scored; for JSON
 
     @property
     def covariates(self) -> tuple[str, ...]:
@@ -100,8 +99,8 @@ class Mean:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        kept = {"clock": self.clock.to_dict(), "terms": asdict(self.terms), "by_calendar": self.by_calendar}
-        return kept | {"record": self.record}
+        terms = asdict(self.terms) | {"covariates": list(self.covariates)}
+        return {"clock": self.clock.to_dict(), "terms": terms, "by_calendar": self.by_calendar}
 
     @classmethod
     def from_parts(cls, values: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Mean:
@@ -114,7 +113,6 @@ class Mean:
             bool(values["by_calendar"]),
             tensors["covariates"].cpu().numpy(),
             CalendarMean(**table),
-            dict(values["record"]),
         )
 
 

@@ -6,7 +6,7 @@ From a mean a column on, the step whose gain is largest beyond doubt is taken, a
     day of week     what each day of the week adds
     spread          a spread by the clock too, half of the way
     year            waves of the time of year, where rows span a year and a half
-    covariates      the first 1, 2, 4, ... of those that explain most, or all
+    covariates      the first 1, 2, 4, ... of those that explain most, or all; one for twenty training rows at most
 
 **Held-out** are the validation rows, judged by a mean and a covariance of the training rows, and each third of the
 training rows, judged by those of the other two: with few validation rows alone the choice would be chance. The order of
@@ -59,6 +59,7 @@ JUDGED = 200  # windows of a part that judge, at most
 BLOCKS = 10  # of a part's windows
 CHANCE = 0.05  # of a step that gains nothing
 LEAST = 1e-3  # nats a reading that a step has to gain: for less it is not worth its numbers
+ROWS = 20  # of training, at least, for a covariate
 SIMPLER = "time of day, weekend"
 COVARIANCES = (  # under which readings are judged: from strong correlations and many rows to weak ones and few
     Shrinkage(noise=0.005),
@@ -112,11 +113,11 @@ class Means:
 
     # -- a mean of some rows -----------------------------------------------------------------------------------------
 
-    def fitted(self, terms: Terms, stretches: Sequence[slice], record: dict[str, Any] | None = None) -> Mean:
-        """Made of ``terms``, learned from these rows; ``record`` is what to say of the choice."""
+    def fitted(self, terms: Terms, stretches: Sequence[slice]) -> Mean:
+        """Made of ``terms``, learned from these rows."""
         table = self._table(self.x, terms, _numbers(stretches, self.x.device))
         usual = self.usual[:, self._places(terms)]
-        return Mean(self.clock, terms, self.calendar != "none", usual, table, record or {})
+        return Mean(self.clock, terms, self.calendar != "none", usual, table)
 
     def scored(self, mean: Mean) -> tuple[Tensor, Tensor]:  # two of (rows, columns)
         """z-scores of all rows by a mean, and the spread that they were divided by."""
@@ -162,7 +163,7 @@ class Means:
                 sure.pop("day of week", None)  # it has to gain beside the time of day
             best = max(sure, key=lambda name: sure[name]) if sure else None
             tried += [
-                {"step": name, "gain": gain, "needed": needed, "kept": name == best}
+                {"step": name, "gain": gain, "needed": needed if np.isfinite(needed) else None, "kept": name == best}
                 for name, (gain, needed) in gains.items()
             ]
             if best is None:
@@ -184,7 +185,8 @@ class Means:
                 steps["spread"] = replace(terms, spread=True)
             if self.clock.yearly and not terms.year:
                 steps["year"] = replace(terms, year=True)
-        counts = sorted({*(2**k for k in range(20) if 2**k < len(self.names)), len(self.names)})
+        most = min(len(self.names), max(1, len(self.train) // ROWS))
+        counts = sorted({*(2**k for k in range(20) if 2**k < most), most})
         more = {_covariates(n, len(self.names)): Candidate(terms, n) for n in counts if n > now.covariates}
         return {name: Candidate(step, now.covariates) for name, step in steps.items()} | more
 

@@ -80,7 +80,7 @@ def fit(
     else:
         diffusion, summary = plain.fit(space, config, device, *table.windows(), log=log, resume=resume)
         law = Guided(diffusion)
-    mean = means.fitted(terms, train.stretches, kept)
+    mean = means.fitted(terms, train.stretches)
     return WindowModel(law, mean), summary | kept
 
 
