@@ -178,6 +178,9 @@ def test_it_comes_back_from_a_run_to_the_bit():
         assert torch.equal(one, other)
     assert (again.terms, again.terms.calendar) == (terms, "mean, day of week and spread")
     assert again.told == mean.rows(times, 720, c[:, 1:])[2].shape[1] == 4 + 1 + 7 + 1
+    for kind in (terms, Terms()):  # a file of tensors refuses memory that two of them share
+        tensors = about.fitted(kind, about.train.stretches).tensors().values()
+        assert len({tensor.data_ptr() for tensor in tensors if tensor.numel()}) == sum(t.numel() > 0 for t in tensors)
     z, spread = about.scored(mean)
     centre, other, told = mean.rows(times, 720, c[:, 1:])
     close(z * spread + centre, x, 1e-12)

@@ -84,7 +84,7 @@ class CalendarMean:
         if power > 0:
             clock = _smoothed(rest.square(), cell, slots, kinds, 3 * width, False)[0]
             spread = sd ** (1 - power) * clock.clamp(min=LEAST * sd.square()).sqrt() ** power
-        return cls(table, mean, sd, spread.contiguous(), usual, weights)
+        return cls(table, mean, sd, spread.clone(), usual, weights)
 
     def rows(
         self, slot: Tensor, kind: Tensor, features: Tensor | None = None
