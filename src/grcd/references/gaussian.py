@@ -33,6 +33,7 @@ from ..core.streams import Stream
 from ..core.systems import solve
 from ..graphs.graph import Spectrum
 from ..graphs.kronecker import Basis, dense
+from ..graphs.space import path
 from .component import Component
 from .few_modes import FewModes
 from .propagator import Level
@@ -159,6 +160,22 @@ def spectral(covariance: np.ndarray, spectrum: Spectrum) -> Spectral:
     """The paper's reference: the diagonal ``v_i`` of the covariance in the graph-Fourier basis (eq. ref)."""
     v = spectrum.average(spectrum.diagonal(covariance))
     return Spectral(torch.from_numpy(v), spectrum.basis.contiguous())
+
+
+def spectral_of_lags(C: Tensor, spectrum: Spectrum, least: float) -> Spectral:
+    """The paper's reference of windows, from lag covariances (steps, columns, columns) and without the covariance of
+    windows: mode ``k`` of time and ``n`` of space has ``v = sum_l a_kl (U^T C_l U)_nn``, where ``a_kl`` is the sum of
+    ``Phi_tk Phi_sk`` over steps that are ``l`` apart. No variance is below ``least``."""
+    steps, columns, _ = C.shape
+    nodes = len(spectrum.U)
+    U, blocks = torch.from_numpy(spectrum.U).to(C), C.view(steps, nodes, columns // nodes, nodes, columns // nodes)
+    blocks = blocks.diagonal(dim1=2, dim2=4)  # (steps, nodes, nodes, channels): the basis does not couple channels
+    along = torch.einsum("in,lijc,jn->lnc", U, blocks, U)
+    cosines = torch.from_numpy(path(steps).U).to(C)
+    shifted = [(cosines[lag:] * cosines[: steps - lag]).sum(0) * (1 if lag == 0 else 2) for lag in range(steps)]
+    v = torch.einsum("lk,lnc->knc", torch.stack(shifted), along).flatten().clamp(min=least)
+    averaged = torch.from_numpy(spectrum.average(v.double().cpu().numpy())).to(v.device)
+    return Spectral(averaged, spectrum.basis.contiguous().to(v.device))
 
 
 def full(covariance: np.ndarray) -> Gaussian:
