@@ -35,6 +35,7 @@ from ..graphs.graph import Spectrum
 from ..graphs.kronecker import Basis, dense
 from ..graphs.space import path
 from .component import Component
+from .conditioning import fits_densely
 from .few_modes import FewModes
 from .propagator import Level
 from .reference import Reference
@@ -85,6 +86,8 @@ class Gaussian(Component, Reference):
 
     def completed(self, x: Tensor, noise: Tensor) -> Tensor:  # (batch, d) each
         """Missing entries (NaN) drawn given the observed ones of their row, from standard normal ``noise``."""
+        if not fits_densely(self.d, self.v.dtype, self.v.device):
+            return torch.cat([self._drawn(*rows) for rows in zip(x.split(1), noise.split(1), strict=True)])
         x, missing, drawn = x.double(), x.isnan(), self.draw(noise)
         off = torch.where(missing, 0.0, x - drawn)
         count = missing.sum(1)
@@ -98,6 +101,12 @@ class Gaussian(Component, Reference):
             covariance = self.covariance()
             drawn[rows] += solve(covariance, ~missing[rows], off[rows][:, None])[0][:, 0] @ covariance
         return torch.where(missing, drawn, x)
+
+    def _drawn(self, x: Tensor, noise: Tensor) -> Tensor:  # (batch, d) each
+        """The same without a matrix of ``d^2`` numbers."""
+        draws = self.posterior(x.double(), ~x.isnan(), noise[:, None]).draws
+        assert draws is not None
+        return draws[:, 0]
 
     def whole(self, x: Tensor, random: Stream) -> Tensor:  # (batch, d) twice
         """Signals as they are if they have no gaps, and completed if they have."""

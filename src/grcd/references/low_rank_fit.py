@@ -12,22 +12,17 @@ import torch
 from torch import Tensor
 
 from ..core.streams import Stream
+from . import probes
 from .gaussian import LowRank
-from .reference import Reference
+from .probes import Products
 
 RANK, WINDOWS = 256, 1024  # modes, and windows that they are taken from, at most
 
 
-def completed(windows: Tensor, filler: Reference, seed: int = 0) -> Tensor:  # (windows, d) twice, float64
+def completed(windows: Tensor, filler: Products, seed: int = 0) -> Tensor:  # (windows, d) twice
     """Gaps drawn given what was observed."""
-    observed, parts = ~windows.isnan(), list[Tensor]()
-    for row in range(0, len(windows), 64):
-        some = slice(row, min(row + 64, len(windows)))
-        noise = Stream(seed, "gaps of windows", windows.device).normal(range(some.start, some.stop), windows.shape[1])
-        draws = filler.posterior(windows[some], observed[some], noise[:, None]).draws
-        assert draws is not None
-        parts.append(draws[:, 0].double())
-    return torch.cat(parts)
+    noise = Stream(seed, "gaps of windows", windows.device).normal(range(len(windows)), windows.shape[1])
+    return probes.completed(filler, windows, noise)
 
 
 def fit(windows: Tensor, rank: int = RANK, least: float = 1e-3) -> LowRank:  # (windows, d), complete

@@ -70,7 +70,7 @@ WITHIN_SEPARABLE = ("local", "noise")  # what is left to choose of a separable o
 class Choice:
     """A kind of reference, and why."""
 
-    kind: str  # a name of ``references.OF_WINDOWS``
+    kind: str  # stationary, mixture, separable or low rank
     shrinkage: Shrinkage
     components: int = 1
     log_prob: dict[str, float] = field(default_factory=dict)  # nats a reading, by candidate
