@@ -90,6 +90,12 @@ class Choice:
             "words": self.words(),
         }
 
+    @classmethod
+    def of(cls, summary: dict[str, Any]) -> Choice:
+        """The way back."""
+        names = "kind", "components", "log_prob", "judged", "memory"
+        return cls(shrinkage=Shrinkage(**summary["shrinkage"]), **{name: summary[name] for name in names})
+
     def words(self) -> str:
         """For a person."""
         by = self.shrinkage
