@@ -43,6 +43,7 @@ from grcd.references.stationary import Shrinkage, chosen_shrinkage
 from grcd.tasks import windows as tasks
 from grcd.training import windows
 from grcd.training.conditional import Setting, fresh_network
+from grcd.training.window_references import Choice
 from grcd.training.windows import WindowModel, fit
 
 NFE = (1, 2, 4, 8)
@@ -342,7 +343,7 @@ def saved(model: WindowModel, summary: dict, file: Path) -> None:
     from safetensors.torch import save_file
 
     network = model.conditional.network
-    about = {key: summary[key] for key in ("calendar", "shrinkage", "setting", "network", "history", "training")}
+    about = {key: summary[key] for key in ("calendar", "reference", "setting", "network", "history", "training")}
     tensors = {} if network is None else {name: value.cpu() for name, value in network.state_dict().items()}
     save_file(tensors, file, {"about": json.dumps(about)})
 
@@ -356,7 +357,8 @@ def loaded(data: SeriesDataset, steps: int, file: Path, device: torch.device) ->
         weights = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118
     space, train = SignalSpace(data.graph, steps, len(data.channels)), data.part("train")
     table = windows._Table(space, train, data.part("val"), device)
-    _, reference, _ = table.learned(about["calendar"], Shrinkage(**about["shrinkage"]), train.stretches)
+    z, _ = table.scored(about["calendar"], train.stretches)
+    reference = table.references(about["calendar"]).fit(Choice.of(about["reference"]), z, train.stretches)
     network = fresh_network(space, table.features.shape[1], Setting(**about["setting"]))
     network.load_state_dict(weights)
     conditional = Conditional(space, reference, network.to(device).eval())
@@ -388,7 +390,8 @@ def choices(args: argparse.Namespace, device: torch.device) -> dict:
             likelihood = -tried[by] - float(spread) / int(trial.observed.sum())
             form = {"calendar": name, "local": local, "shrinkage": asdict(by), "log-likelihood a reading": likelihood}
             for label, weights in (("likelihood", by), ("usual", Shrinkage() if local else Shrinkage(local=0.0))):
-                _, reference, _ = table.learned(name, weights, train.stretches)
+                z, _ = table.scored(name, train.stretches)
+                reference = table.references(name).fit(Choice("stationary", weights), z, train.stretches)
                 mean = table.mean(name, train.stretches)
                 model = WindowModel(Conditional(space, reference), table.clock, mean, name)
                 filler = Table(model, train, device)
@@ -499,7 +502,9 @@ def note(args: argparse.Namespace, part: str, result: dict, device: torch.device
     """A part into the file, beside the others."""
     whole = json.loads(args.out.read_text()) if args.out.exists() else {}
     about = provenance(str(device))
-    about["command"] = re.sub(r" --(save|load) \S+", "", about["command"])  # folders of a machine mean nothing elsewhere
+    about["command"] = re.sub(
+        r" --(save|load) \S+", "", about["command"]
+    )  # folders of a machine mean nothing elsewhere
     write_json(args.out, whole | {part: whole.get(part, {}) | about | result})
 
 

@@ -20,7 +20,7 @@ from ..data.series import Series
 from ..data.timeline import Timeline
 from ..diffusion.conditional import Conditional
 from ..graphs.space import SignalSpace
-from ..references.stationary import Stationary
+from ..references import of_windows
 from ..tasks.guided import Guided
 from ..training import conditional, windows
 from ..training.config import Config
@@ -79,7 +79,8 @@ def train(
     for split, part in series.items():
         _refuse_short(part, space.steps, split)
     moments = _moments(flat["train"], space)
-    facts = contents.described(space, config, flat, moments.to_dict(), name)
+    beside = {} if covariates is None else {"covariates": covariates.values}
+    facts = contents.described(space, config, flat | beside, moments.to_dict(), name)
     facts["data"] |= {
         "missing": float(np.isnan(flat["train"]).mean()),
         "made": (origin or Origin()).to_dict(),
@@ -118,7 +119,7 @@ def restored(
     law: Conditional | Guided
     if isinstance(config, WindowConfig):
         numbers = contents.part({key: value.to(device) for key, value in tensors.items()}, "reference")
-        reference = Stationary.from_tensors(numbers, space.spectrum.basis)
+        reference = of_windows(numbers, space.spectrum.basis)
         if reference.d != space.d:
             raise ValueError("reference and windows have different sizes")
         network = None

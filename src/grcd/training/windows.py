@@ -4,7 +4,7 @@ What is decided by validation windows, and noted in the summary:
 
     calendar     whether readings have a mean, and a spread, by the time of day, the day of the week and the year, or
                  one a column; and which covariates count: what makes held-out readings more probable (see ``means``)
-    shrinkage    how much of the covariance goes to smaller models (see ``references/stationary``)
+    reference    which covariance, and how much of it goes to smaller models (see ``window_references``)
     network      whether it is better than the reference alone (see ``conditional``)
 
 Any method but ``grcd`` is the paper's: trained on windows by themselves, on the product graph.
@@ -15,7 +15,7 @@ References of folds, which the network trains beside, are fitted without the str
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from ..data.notes import warn
 from ..data.series import Series
 from ..diffusion.conditional import Conditional
 from ..graphs.space import SignalSpace
-from ..references.stationary import Shrinkage, Stationary, Trial, chosen_shrinkage, lag_covariances
+from ..references.reference import Reference
 from ..tasks.guided import Guided
 from . import conditional
 from . import fit as plain
@@ -37,11 +37,10 @@ from .mean import Mean, Terms
 from .means import Means
 from .pool import Fold, cross_fitted
 from .window_config import WindowConfig
+from .window_references import WindowReferences, refuse_window
 
 FOLDS = 3
-LAGS = 6  # of the covariances that shrinkage is chosen on, at most: weights hardly depend on it
 WINDOWS, MOST_NUMBERS = 20_000, 1 << 28  # that a method on the product graph trains on, at most
-JUDGED = 256  # validation windows that choices are made on, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +69,7 @@ def fit(
     covariates: Covariates | None = None,
 ) -> tuple[WindowModel, dict]:
     """A model of windows of ``space`` from two series (rows, nodes, channels), and how training went."""
+    refuse_window(space, device)
     means = Means(space, train, val, device, covariates, config.calendar)
     terms, kept = means.chosen()
     warn(means.notes)
@@ -88,13 +88,19 @@ def _conditional(
     table: _Table, config: WindowConfig, log: Callable[[Any, dict], None], resume: Callable[[Any], None]
 ) -> tuple[Conditional, dict]:
     """The conditional model: a network beside references that never saw its windows."""
-    space, stretches, by = table.space, table.train.stretches, table.shrinkage()
-    folds = cross_fitted(lambda rows: table.learned(by, rows), table.features, stretches, space.steps, FOLDS)
-    z, reference, scale = table.learned(by, stretches)
+    space, stretches, references = table.space, table.train.stretches, table.references()
+    choice = references.choose()
+
+    def learned(rows: Sequence[slice]) -> tuple[Tensor, Reference, Tensor]:
+        z, spread = table.scored(rows)
+        return z.float(), references.fit(choice, z, rows), spread.float()
+
+    folds = cross_fitted(learned, table.features, stretches, space.steps, FOLDS)
+    z, reference, scale = learned(stretches)
     starts = torch.from_numpy(table.val_starts).to(z.device)
     validation = Fold(z, table.features, starts, reference, scale)
     model, summary = conditional.fit(space, folds, validation, config, log, resume)
-    return model, summary | {"shrinkage": asdict(by)}
+    return model, summary | {"reference": choice.summary()}
 
 
 class _Table:
@@ -105,17 +111,14 @@ class _Table:
         steps, train, val = self.space.steps, means.train, means.val
         self.features = means.told(terms)
         self.train_starts, self.val_starts = train.starts(steps), val.starts(steps) + len(train)
-        self.node = torch.arange(means.x.shape[1], device=means.x.device) // self.space.channels
 
     def scored(self, stretches: Sequence[slice]) -> tuple[Tensor, Tensor]:  # two of (rows, columns)
         """z-scores of all rows, by the mean of these rows; and the spread that they were divided by."""
         return self.means.scored(self.means.fitted(self.terms, stretches))
 
-    def learned(self, by: Shrinkage, stretches: Sequence[slice]) -> tuple[Tensor, Stationary, Tensor]:
-        """z-scores of all rows, the reference of these rows, and the spread."""
-        z, spread = self.scored(stretches)
-        C = lag_covariances(z, self.space.steps, stretches)
-        return z.float(), Stationary.of(C, by, self.node, torch.float32), spread.float()
+    def references(self) -> WindowReferences:
+        """Of windows of z-scores."""
+        return WindowReferences(self.space, lambda rows: self.scored(rows)[0], self.train.stretches, self.val_starts)
 
     def windows(self) -> tuple[np.ndarray, np.ndarray]:  # two of (windows, d)
         """Training and validation windows by themselves, z-scored, evenly spaced where they are many."""
@@ -124,13 +127,3 @@ class _Table:
         chosen = (starts[evenly(len(starts), most)] for starts in (self.train_starts, self.val_starts))
         train, val = (z[starts[:, None] + steps].reshape(-1, self.space.d) for starts in chosen)
         return train[~np.isnan(train).all(axis=1)], val[~np.isnan(val).all(axis=1)]
-
-    def shrinkage(self) -> Shrinkage:
-        """That makes the validation windows most probable: short ones, with the lag covariances of training rows."""
-        z, _ = self.scored(self.train.stretches)
-        lags = min(LAGS, self.space.steps)
-        starts = self.val_starts[evenly(len(self.val_starts), JUDGED)]
-        windows = z[torch.from_numpy(starts[:, None] + np.arange(lags)).to(z.device)].flatten(1)
-        C = lag_covariances(z, lags, self.train.stretches)
-        trial = Trial(C, windows.nan_to_num(), ~windows.isnan())
-        return chosen_shrinkage([trial], self.node)[0]
