@@ -46,7 +46,7 @@ def evaluate(
     ``split``     "test", "val" or "train"
     ``device``    where the sums over pairs are taken
     """
-    x = _checked(windows, data)
+    x = checked(windows, data)
     space = SignalSpace(data.graph, x.shape[1], len(data.channels))
     graph, held = product(space), cut(data.part(split), space.steps)
     y = _scored(_with_readings(held, split), data)
@@ -58,6 +58,27 @@ def evaluate(
     train = _with_readings(cut(data.part("train"), space.steps), "train")
     floor = compared(_scored(train[evenly(len(train), len(y))], data))
     return replace(compared(_scored(x, data)), floor=floor)
+
+
+def checked(windows: np.ndarray, data: SeriesDataset) -> np.ndarray:  # (n, steps, nodes, channels)
+    """Generated windows (n, steps, nodes[, channels]) with all axes, or an error that says why not."""
+    if not isinstance(data, SeriesDataset):
+        raise InputError(
+            f"{type(data).__name__} to evaluate windows against",
+            "a SeriesDataset: it has the graph, the training rows and the held-out rows",
+            "load one with grcd.data.load_series",
+        )
+    x, columns = np.asarray(windows, dtype=np.float64), (len(data.graph), len(data.channels))
+    x = x[..., None] if x.ndim == 3 and columns[1] == 1 else x
+    if x.ndim != 4 or x.shape[2:] != columns or len(x) < 2:
+        sizes = f"{columns[0]} nodes" + (f", {columns[1]} channels" if columns[1] > 1 else "")
+        raise InputError(
+            f"windows of shape {np.shape(windows)}", f"(windows, steps, {sizes}), two or more", "check them"
+        )
+    never = np.isnan(data.part("train").values).all(axis=0)  # a channel that a node lacks, it lacks in windows too
+    if not np.isfinite(x[..., ~never]).all():
+        raise InputError("generated windows with gaps, or infinite", "numbers", "leave those windows out")
+    return x
 
 
 def cut(series: Series, steps: int) -> np.ndarray:  # (windows, steps, nodes, channels)
@@ -110,23 +131,3 @@ def _with_readings(windows: np.ndarray, split: str) -> np.ndarray:
         expected = "two or more that do not overlap"
         raise InputError(f"{len(some)} {split} windows with a reading", expected, "take a shorter window, or more rows")
     return some
-
-
-def _checked(windows: np.ndarray, data: SeriesDataset) -> np.ndarray:  # (n, steps, nodes, channels)
-    if not isinstance(data, SeriesDataset):
-        raise InputError(
-            f"{type(data).__name__} to evaluate windows against",
-            "a SeriesDataset: it has the graph, the training rows and the held-out rows",
-            "load one with grcd.data.load_series",
-        )
-    x, columns = np.asarray(windows, dtype=np.float64), (len(data.graph), len(data.channels))
-    x = x[..., None] if x.ndim == 3 and columns[1] == 1 else x
-    if x.ndim != 4 or x.shape[2:] != columns or len(x) < 2:
-        sizes = f"{columns[0]} nodes" + (f", {columns[1]} channels" if columns[1] > 1 else "")
-        raise InputError(
-            f"windows of shape {np.shape(windows)}", f"(windows, steps, {sizes}), two or more", "check them"
-        )
-    never = np.isnan(data.part("train").values).all(axis=0)  # a channel that a node lacks, it lacks in windows too
-    if not np.isfinite(x[..., ~never]).all():
-        raise InputError("generated windows with gaps, or infinite", "numbers", "leave those windows out")
-    return x

@@ -96,6 +96,7 @@ class SeriesMaterial:
                 "the data that the run was trained on",
                 "name them and their graph as for grcd train",
             )
+        own = None if samples is None else windows.checked(samples, data)
         gathering = _Gathering(model, data, nfe, seed, {} if covariates is None else {"covariates": covariates})
         held = gathering.held()
         pieces = _picked(data, held)
@@ -106,12 +107,11 @@ class SeriesMaterial:
                 advance(done + 1, family)
             ahead = gathering.foretold()
             advance(4, "forecasts")
-            x = gathering.generated(n) if samples is None else np.asarray(samples, dtype=np.float64)
+            x = gathering.generated(n) if own is None else own[evenly(len(own), MOST_WINDOWS)]
             advance(5, "windows")
             day = gathering.day()
             advance(6, "a day")
-        x = x[..., None] if x.ndim == 3 else x
-        how = f"{nfe} network evaluations, seed {seed}" if samples is None else "as given"
+        how = f"{nfe} network evaluations, seed {seed}" if own is None else "as they came"
         return cls(
             model,
             data,
