@@ -56,7 +56,7 @@ FOLDS = 3
 LAGS = 6  # steps of the windows that judge, at most
 COLUMNS = 40  # that judge, about
 JUDGED = 200  # windows of a part that judge, at most
-BLOCKS = 10  # of a part's windows
+BLOCKS = 10  # of a part's windows, at most: few windows are in blocks too, for one is like the next
 CHANCE = 0.05  # of a step that gains nothing
 LEAST = 1e-3  # nats a reading that a step has to gain: for less it is not worth its numbers
 ROWS = 20  # of training, at least, for a covariate
@@ -248,7 +248,7 @@ class Judge:
         """What the second gains over the first, in nats a reading, and what chance gains by itself at times."""
         blocks, readings = list[np.ndarray](), 0
         for (old, _), (new, count) in zip(self.log_prob(before), self.log_prob(after), strict=True):
-            parts = np.array_split(new - old, min(BLOCKS, max(1, len(new))))
+            parts = np.array_split(new - old, max(1, min(BLOCKS, round(np.sqrt(len(new))))))
             blocks += [np.sum(part) for part in parts if len(part)]
             readings += count
         n = len(blocks)
