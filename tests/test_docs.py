@@ -32,6 +32,7 @@ SHORT = ["--max-updates", "40", "--set", "width=8", "--set", "validate_every=20"
 QUICK = {  # what is added to a command: the last of two values counts
     "train": [*SHORT, "--device", "cpu"],
     "impute": ["-n", "4", "--nfe", "2"],
+    "forecast": ["-n", "4", "--nfe", "2"],
     "report": ["-n", "60", "--nfe", "2"],
     "bench run": ["--set", "max_updates=20", "--set", "width=8", "--set", "validate_every=10", "--device", "cpu"],
 }
@@ -71,7 +72,9 @@ def folder(tmp_path, trained, monkeypatch):
 
     def quick(self, graph, *args, **settings):
         updates = min(40, int(settings.get("max_updates", 40)))
-        make(self, graph, *args, **settings | {"width": 8, "max_updates": updates, "validate_every": 20})
+        in_time = {"pool": 300, "blocks": 1} if int(settings.get("window", 1)) > 1 else {}
+        few = {"width": 8, "max_updates": updates, "validate_every": 20, **in_time}
+        make(self, graph, *args, **settings | few)
 
     def few(source, graph=None, **how):
         data = real(source, graph, **how)

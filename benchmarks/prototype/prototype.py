@@ -67,10 +67,7 @@ class Fold:
         self.expected = ((mean - self.mean.mean) / self.mean.sd).float()
 
     def refer(self, by: Shrinkage, dtype):
-        self.reference = Stationary.of(self.C.to(dtype), by, dtype=dtype)
-        if dtype != torch.float32:
-            each = self.reference
-            self.reference = Stationary(each.Sigma.float(), each.L.float(), each.Q.float(), by)
+        self.reference = Stationary.of(self.C.to(dtype), by, dtype=torch.float32)
 
 
 def folds(table: Table, by: Shrinkage, count: int, dtype, power) -> tuple[Fold, list[Fold], list[tuple[int, int]]]:

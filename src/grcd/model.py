@@ -1,6 +1,7 @@
 """What users touch: a model that is fitted to signals on a graph and generates new ones, in the signals' own units.
 
-It checks what comes in, holds one trained ``Diffusion``, converts between units and z-scores, and calls tasks.
+It checks what comes in, holds one trained ``Diffusion``, converts between units and z-scores, and calls tasks. With a
+window, or several channels, signals are rows in time, and it hands over to a ``SeriesModel``.
 """
 
 from __future__ import annotations
@@ -9,41 +10,44 @@ import copy
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from torch import Tensor, nn
+from torch import nn
 
+from . import readings
 from .core import device as devices
-from .core import memory
 from .core.errors import InputError, whole_number
-from .core.progress import bar
-from .core.rows import BLOCK, evenly, split
+from .core.rows import evenly
 from .data.dataset import Dataset
-from .data.linear import Linear
-from .data.marginals import Marginals, ZScored
-from .data.normalizer import Normalizer, check_signals, warn_of_empty, warn_of_units
+from .data.marginals import Marginals
+from .data.normalizer import Normalizer, check_signals
 from .data.origin import Origin
+from .data.series import Series
+from .data.series_dataset import SeriesDataset
 from .diffusion import solvers
 from .diffusion.diffusion import Diffusion
 from .diffusion.plan import Choice, Plan
 from .diffusion.process import Process
 from .graphs.graph import Graph
 from .graphs.space import SignalSpace
+from .readings import Readings
 from .references import Reference
-from .references.observations import Observations
 from .runs import contents
+from .runs import series as in_time
 from .runs import train as runs
 from .runs.contents import Trained
 from .runs.folder import Run, read
-from .tasks import fill, likelihood, vary
-from .tasks.sample import Memory, sample
-from .training import fit, methods
+from .runs.series import TrainedSeries, Variables
+from .series_model import SeriesModel
+from .signal_model import SignalModel
+from .tasks.sample import Memory
+from .training import fit, methods, window_config
 from .training.config import Config
+from .training.window_config import configured
 
 COPIES = 3  # of generated signals that are in memory at once
 
@@ -55,6 +59,8 @@ class GRCD:
     ``method``      a name from the table in ``training/methods.py``
     ``seed``        decides all that is random in training; that of a method below, all that is random there
     ``device``      "auto", "cpu" or "cuda"
+    ``window``      steps in time that are one signal; 1: every row is a signal by itself
+    ``channels``    variables at each node, if data in time have several; they tell by themselves
     ``settings``    fields of ``grcd.Config`` (``width=64``, ``lr=1e-3``, ``max_updates=5000``, ...)
 
     Arguments that several methods have:
@@ -71,31 +77,74 @@ class GRCD:
         method: str = "grcd",
         seed: int = 0,
         device: str = "auto",
+        window: int = 1,
+        channels: int = 1,
         **settings: Any,
     ):
         self.graph = graph if isinstance(graph, Graph) else Graph.from_adjacency(graph)
-        self.space = SignalSpace(self.graph)
         self.method = methods.find(method)
-        self.config = Config.make(**{"method": method, "seed": seed, **dict(self.method.settings), **settings})
         self.device = devices.find(device)
-        self._trained: Trained | None = None
+        self._settings = (method, seed, window), settings
+        self._trained: Trained | TrainedSeries | None = None
         self._memory = Memory()
+        self._shape(whole_number("channels", channels))
+
+    def _shape(self, channels: int) -> None:
+        """The space of signals, and what decides how they are trained on, once the number of channels is known."""
+        common, settings = self._settings
+        self.config = configured(*common, channels, self.device, settings)
+        self.space = SignalSpace(self.graph, self.config.window, channels)
 
     def __repr__(self) -> str:
         state = "not fitted yet"
         if self._trained is not None:
             data, result = self.facts["data"], self.result
-            state = f"trained on {data['train']:,} signals ({data['name']}), {result['updates']:,} updates"
+            what = f"rows in windows of {self.window}" if self.in_time else "signals"
+            state = f"trained on {data['train']:,} {what} ({data['name']}), {result['updates']:,} updates"
         return f"GRCD(method={self.config.method!r}, nodes={len(self.graph)}, device={str(self.device)!r})\n  {state}"
 
     # -- what was trained ------------------------------------------------------------------------------------------
 
     @property
-    def trained(self) -> Trained:
-        """All that training has brought; an error before that."""
+    def window(self) -> int:
+        """Steps of a signal."""
+        return self.space.steps
+
+    @property
+    def in_time(self) -> bool:
+        """Whether signals are rows in time: of several steps, or of several channels."""
+        return self.space.d > len(self.graph)
+
+    def _fitted(self) -> Trained | TrainedSeries:
         if self._trained is None:
             raise InputError("a model that has not been fitted", "a fitted one", "call fit, or load a run")
         return self._trained
+
+    @property
+    def trained(self) -> Trained:
+        """All that training has brought; an error before that, and of a model of series, whose is ``series``."""
+        trained = self._fitted()
+        if isinstance(trained, TrainedSeries):
+            raise InputError("a model of rows in time", "one of signals by themselves", "train with a window of 1")
+        return trained
+
+    @property
+    def _signals(self) -> SignalModel:
+        return SignalModel(self.trained, self._config.bounds, self._memory)
+
+    def fillings(self, x: np.ndarray, *options: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """``impute`` for some of the checked signals ``x`` at a time: their rows, and their draws (n, rows, nodes)."""
+        return self._signals.fillings(x, *options)
+
+    @property
+    def series(self) -> SeriesModel:
+        """What it says of rows in time, if that is what it was trained on."""
+        trained = self._fitted()
+        if isinstance(trained, Trained):
+            raise InputError(
+                "a model of signals by themselves", "one of rows in time", "train with a window of 2 or more"
+            )
+        return SeriesModel(trained)
 
     @property
     def diffusion(self) -> Diffusion:
@@ -130,12 +179,12 @@ class GRCD:
     @property
     def result(self) -> dict:
         """How training went."""
-        return self.trained.result
+        return self._fitted().result
 
     @property
     def facts(self) -> dict:
         """What a run folder says of it."""
-        return self.trained.facts
+        return self._fitted().facts
 
     @property
     def unit(self) -> str:
@@ -146,22 +195,33 @@ class GRCD:
 
     def fit(
         self,
-        train: ArrayLike,  # (samples, nodes) in their own units
-        val: ArrayLike | None = None,
+        train: Any,  # (samples, nodes) in their own units
+        val: Any = None,
         run: str | Path | None = None,
         force: bool = False,
         name: str = "signals",
         about: dict | None = None,
+        times: ArrayLike | None = None,
     ) -> GRCD:
         """Fit the reference and train the network; returns the model itself.
 
-        ``train``   training signals (samples, nodes), NaN where a reading is missing
+        ``train``   training signals (samples, nodes), NaN where a reading is missing; or rows in time: a data frame, or
+                    (time, nodes[, channels])
         ``val``     validation signals; without them the last tenth of ``train`` validates
+        ``times``   of the rows of an array in time (with ``val``: of both, one after the other)
         ``run``, ``force``, ``name`` and ``about`` are deprecated: ``grcd.train`` trains in a run folder.
         """
         if run is not None or force or name != "signals" or about is not None:
             warnings.warn("fit(run=...) is deprecated: call grcd.train", DeprecationWarning, stacklevel=2)
-        return self._fit(train, val, run, force, name, None if about is None else Origin.of(about))
+        folder = run, force, name, None if about is None else Origin.of(about)
+        if self._settings[0][2] == 1 and not readings.in_channels(train):
+            if times is not None:
+                raise InputError(
+                    "times of signals by themselves", "a window", "GRCD(graph, window=24), or leave them out"
+                )
+            return self._fit(train, val, *folder)
+        parts, variables = readings.split(train, val, self.graph.node_ids, self._settings[0][2], times)
+        return self._fit_series(parts, variables, *folder)
 
     def _fit(self, train: ArrayLike, val: ArrayLike | None, *folder: Any) -> GRCD:
         x_train = check_signals(train, self.space, "training signals", gaps=True)
@@ -170,19 +230,30 @@ class GRCD:
             x_train, val = x_train[:-cut], x_train[-cut:]
             check_signals(x_train, self.space, "training signals left after a tenth was kept for validation", gaps=True)
         x_val = check_signals(val, self.space, "validation signals", least=1, gaps=True)
-        self._trained = runs.train(self.space, self.config, self.device, x_train, x_val, *folder)
+        self._trained = runs.train(self.space, self._config, self.device, x_train, x_val, *folder)
         self._memory = Memory()
         return self
 
+    def _fit_series(self, series: dict[str, Series], variables: Variables, *folder: Any) -> GRCD:
+        self._shape(len(variables.channels))
+        self._trained = in_time.train(self.space, self.config, self.device, series, variables, *folder)
+        return self
+
+    @property
+    def _config(self) -> Config:
+        if not isinstance(self.config, Config):
+            raise InputError("a model of rows in time", "one of signals by themselves", "take a window of 1")
+        return self.config
+
     def fresh_network(self) -> nn.Module:
         """The network before training."""
-        return fit.fresh_network(self.space, self.config, self.device)
+        return fit.fresh_network(self.space, self._config, self.device)
 
     def seconds_per_update(self, train: ArrayLike) -> float:
         """Seconds that an update takes here, measured on a few of the signals ``train`` (samples, nodes)."""
         x = check_signals(train, self.space, "training signals", gaps=True)
         z = Normalizer.fit(x, self.graph).apply(x, evenly(len(x), 1000))
-        return fit.seconds_per_update(self.space, self.config, self.device, z)
+        return fit.seconds_per_update(self.space, self._config, self.device, z)
 
     # -- sampling --------------------------------------------------------------------------------------------------
 
@@ -196,68 +267,65 @@ class GRCD:
         grid: str | Sequence[float] | None = None,
         batch: int | None = None,
         precision: str = "float32",
-        start: float | None = None,
-    ) -> np.ndarray:  # (n, nodes)
+        start: Any = None,
+    ) -> np.ndarray:  # (n, nodes), or (n, steps, nodes[, channels])
         """New signals (n, nodes), in the units of the training signals, with ``nfe`` network evaluations each.
 
         ``solver``, ``grid`` (name or levels), ``rho`` and ``start`` (share of the largest level) default to the plan's,
         or the method's. ``precision`` "bfloat16" is faster. The first signals of a seed are the same for every ``n``.
+        In time: windows, of which ``start`` is the first time; else that of some training window each.
         """
-        diffusion = self.diffusion
-        batch = diffusion.batch if batch is None else batch
-        whole_number("n", n), whole_number("batch", batch)
-        memory.refuse_over(COPIES * 8 * n * self.space.d, f"n = {n:,} signals on {len(self.graph)} nodes", "lower n")
-        choice = diffusion.choice(nfe, solver=solver, rho=rho, grid=grid, start=start)
-        choices = (choice.solver, nfe, tuple(diffusion.levels(nfe, choice)))
-        captured = self._memory if self._memory.again(n, batch, precision, choices) else None
-        with bar("sampling", n) as advance:
-            z = sample(diffusion, n, "terminal", seed, choices, batch, precision, captured, advance)
-        return self.space.shaped(self._in_units(z))
+        if self.in_time:
+            refuse_choices("windows", solver=solver, rho=rho, grid=grid)
+            return self.space.shaped(self.series.sample(n, nfe, seed, start)[0].reshape(n, -1))
+        return self._signals.sample(n, nfe, seed, solver, rho, grid, batch, precision, start)
 
     def impute(
         self,
-        signals: ArrayLike,  # (signals, nodes) in their own units, NaN where missing
-        n: int = 100,
+        signals: Any,  # (signals, nodes) in their own units, NaN where missing; or rows in time
+        n: int | None = None,
         nfe: int = 8,
         seed: int = 0,
         posterior: str = "diffusion",
         solver: str | None = None,
         batch: int | None = None,
-    ) -> np.ndarray:  # (n, signals, nodes)
+        quantiles: Sequence[float] | None = None,
+        draws: int | None = None,
+        times: ArrayLike | None = None,
+    ) -> Any:  # (n, signals, nodes)
         """Fill the gaps (NaN) of ``signals`` (signals, nodes) ``n`` times over: (n, signals, nodes).
 
-        What was observed comes out as it went in.
+        What was observed comes out as it went in. In time a data frame comes back as one, filled by the median of 100
+        draws, or with columns (node, quantile) for ``quantiles``; with ``n`` (or ``draws``), and for arrays, which may
+        have ``times``, all draws (draw, time, nodes[, channels]).
         """
-        x = check_signals(signals, self.space, "signals to fill", least=1, gaps=True)
-        parts = self.fillings(x, n, nfe, seed, posterior, solver, batch)
-        ensemble = np.empty((n, *x.shape))
-        for rows, draws in parts:
-            ensemble[:, rows] = draws
-        return self.space.shaped(ensemble)
+        n = draws if n is None else n
+        if self.in_time:
+            refuse_choices("rows in time", solver=solver, batch=batch)
+            return readings.impute(
+                self.series, self._readings(signals, times), n, quantiles, nfe=nfe, seed=seed, posterior=posterior
+            )
+        refuse_choices("signals by themselves", quantiles=quantiles, times=times)
+        return self._signals.impute(signals, readings.DRAWS if n is None else n, nfe, seed, posterior, solver, batch)
 
-    def fillings(
+    def forecast(
         self,
-        x: np.ndarray,  # (signals, nodes), checked
-        n: int,
+        rows: Any,  # a data frame, or (time, nodes[, channels])
+        horizon: int,
+        quantiles: Sequence[float] | None = None,
+        n: int | None = None,
         nfe: int = 8,
         seed: int = 0,
         posterior: str = "diffusion",
-        solver: str | None = None,
-        batch: int | None = None,
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """``impute`` for some of the signals ``x`` at a time: their rows, and their draws (n, rows, nodes)."""
-        z, gaps = ZScored(x, self.normalizer, self.device), np.isnan(x).any(axis=1)
-        whole_number("n", n), whole_number("batch", 1 if batch is None else batch)
-        fill.refuse_heavy(n, self.space.d)
-        warn_of_empty(x)
-        warn_of_units(x, Normalizer.of(self.facts["normalizer"]), self.graph)
-        options = n, nfe, seed, posterior, solver, batch
-        filled = fill.fill(self.diffusion, lambda rows: Observations(z[rows]), np.flatnonzero(gaps), *options)
-        whole = split(np.flatnonzero(~gaps), BLOCK // (n * self.space.d))  # nothing to fill
-        return chain(
-            ((rows, np.broadcast_to(x[rows], (n, *x[rows].shape))) for rows in whole),
-            ((rows, np.where(np.isnan(x[rows]), self._in_units(draws), x[rows])) for rows, draws in filled),
-        )
+        times: ArrayLike | None = None,
+        draws: int | None = None,
+    ) -> Any:
+        """The ``horizon`` rows after the last, in the ways that ``impute`` answers; beyond a window it rolls on."""
+        n, options = draws if n is None else n, {"nfe": nfe, "seed": seed, "posterior": posterior}
+        return readings.forecast(self.series, self._readings(rows, times), horizon, n, quantiles, **options)
+
+    def _readings(self, rows: Any, times: ArrayLike | None) -> Readings:
+        return Readings.of(rows, self.graph.node_ids, self.series.channels, times)
 
     def infer(
         self,
@@ -273,75 +341,59 @@ class GRCD:
         """Draw signals ``x`` (n, signals, nodes) given sums, averages or other linear readings ``y = H x + noise``.
 
         ``y`` (signals, m) has NaN where there is no reading, ``H`` (m, nodes) may be sparse, and ``noise`` is the
-        standard deviation of each of the ``m``, or of all. All in the signals' units.
+        standard deviation of each of the ``m``, or of all. All in the signals' units. It approximates, by guidance:
+        with a wrong reference, more evaluations do not make it exact.
         """
-        if not isinstance(self.normalizer, Normalizer):
-            raise InputError("a model with marginals=quantile", "one on z-scores", "train without marginals=quantile")
-        whole_number("n", n)
-        fill.refuse_heavy(n, self.space.d)
-        linear = Linear.checked(y, H, noise, self.space.d).z_scored(self.normalizer).to(self.device)
-        rows, ensemble = np.arange(len(linear.y)), np.empty((n, len(linear.y), self.space.d))
-
-        def observed(rows: np.ndarray) -> Observations:
-            return Observations(linear.y[rows], linear.H, linear.variance)
-
-        for some, draws in fill.fill(self.diffusion, observed, rows, n, nfe, seed, posterior, solver):
-            ensemble[:, some] = self._in_units(draws)
-        return self.space.shaped(ensemble)
+        return self._signals.infer(y, H, noise, n, nfe, seed, posterior, solver)
 
     def augment(
-        self, signals: ArrayLike, strength: float, n: int = 1, nfe: int = 4, seed: int = 0
+        self,
+        signals: Any,
+        strength: float,
+        n: int = 1,
+        nfe: int = 4,
+        seed: int = 0,
+        times: ArrayLike | None = None,
     ) -> np.ndarray:  # (n, signals, nodes)
-        """``n`` variations (n, signals, nodes) of ``signals``: at ``strength`` 0 the signal itself, at 1 any signal."""
-        diffusion = self.diffusion
-        whole_number("n", n)
-        x = self._familiar(signals, "signals to vary")
-        what = f"n = {n:,} variations of {len(x)} signals on {len(self.graph)} nodes"
-        memory.refuse_over(COPIES * 8 * n * x.size, what, "lower n, or vary fewer signals at a time")
-        varied = np.repeat(x[None], n, axis=0).astype(np.float64)
-        z = ZScored(x, self.normalizer, self.device)
-        for rows, variations in vary.vary(diffusion, z, strength, n, nfe, seed):
-            varied[:, rows] = self._in_units(variations).swapaxes(0, 1)
-        return self.space.shaped(varied)
+        """``n`` variations (n, signals, nodes) of ``signals``: at ``strength`` 0 the signal itself, at 1 any signal.
+
+        In time, of complete rows.
+        """
+        if self.in_time:
+            rows = self._readings(signals, times)
+            return rows.shaped(self.series.augment(rows.series, strength, n, nfe, seed))
+        return self._signals.augment(signals, strength, n, nfe, seed)
 
     def log_prob(
-        self, signals: ArrayLike, posterior: str = "diffusion", steps: int = 16, probes: int = 4, seed: int = 0
+        self,
+        signals: Any,
+        posterior: str = "diffusion",
+        steps: int = 16,
+        probes: int = 4,
+        seed: int = 0,
+        times: ArrayLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:  # two of (signals,)
         """Log-likelihood of each of ``signals`` (signals, nodes) in nats, and half of its 95 % interval.
 
         Under the reference alone it is exact, and that of what was observed where there are gaps. Under the model more
-        ``steps`` of its flow, and more ``probes`` of its divergence, make the interval narrower.
+        ``steps`` of its flow, and more ``probes`` of its divergence, make the interval narrower. In time it is that of
+        a row given all other rows of the window about it, under the reference, and exact.
         """
-        diffusion = self.diffusion
-        whole_number("steps", steps), whole_number("probes", probes)
-        fill.refuse_unknown(posterior)
-        x = self._familiar(signals, "signals to score", gaps=True)
-        gaps = int(np.isnan(x).sum())
-        if gaps and posterior != "reference":
-            do = "take posterior='reference' (--posterior reference), which scores what is there, or fill them (impute)"
-            raise InputError(f"{gaps} missing readings in signals to score", "complete signals", do)
-        z = ZScored(x, self.normalizer, self.device)
-        return likelihood.of_signals(diffusion, z, posterior == "reference", steps, probes, seed)
+        if self.in_time:
+            likelihoods = self.series.log_prob(self._readings(signals, times).series)
+            return likelihoods, np.zeros_like(likelihoods)
+        return self._signals.log_prob(signals, posterior, steps, probes, seed)
 
-    def node_log_prob(self, signals: ArrayLike) -> np.ndarray:  # (signals, nodes)
+    def node_log_prob(self, signals: Any, times: ArrayLike | None = None) -> np.ndarray:  # (signals, nodes)
         """How probable each reading is given all others of its signal, under the reference: low ones stand out.
 
-        Log-densities (signals, nodes) of ``signals`` (signals, nodes); NaN where there is no reading.
+        Log-densities (signals, nodes) of ``signals`` (signals, nodes); NaN where there is no reading. In time, given
+        what all other nodes read in the window about it: so a sensor that is stuck stands out.
         """
-        diffusion = self.diffusion
-        x = self._familiar(signals, "signals to score", gaps=True)
-        return likelihood.of_readings(diffusion, ZScored(x, self.normalizer, self.device))
-
-    def _in_units(self, z: Tensor) -> np.ndarray:  # (..., d) twice
-        """z-scores as readings; those beyond an end of the support are set to it, as a sensor that saturates does."""
-        x = self.normalizer.undo(z.flatten(0, -2).cpu().numpy()).reshape(z.shape)
-        return x if self.config.bounds is None else np.clip(x, *self.config.bounds, out=x)
-
-    def _familiar(self, signals: ArrayLike, what: str, gaps: bool = False) -> np.ndarray:
-        """Signals as an array, after a look at their units."""
-        x = check_signals(signals, self.space, what, least=1, gaps=gaps)
-        warn_of_units(x, Normalizer.of(self.facts["normalizer"]), self.graph)
-        return x
+        if self.in_time:
+            rows = self._readings(signals, times)
+            return rows.shaped(self.series.node_log_prob(rows.series))
+        return self._signals.node_log_prob(signals)
 
     def choice(self, nfe: int, **own: Any) -> Choice:
         """How to sample with a budget of ``nfe``: one's ``own`` choices, else the plan's, or the method's."""
@@ -369,18 +421,28 @@ class GRCD:
 
     def save(self, path: str | Path, force: bool = False) -> None:
         """Write the model to ``path`` as a finished run folder; ``force`` replaces another run that is there."""
-        trained = self.trained
+        trained = self._fitted()
         with Run(path, trained.facts, force) as folder:
             if not folder.finished:
                 folder.finish(trained.tensors(), trained.result)
 
 
-def train(model: GRCD, data: Dataset, run: str | Path, force: bool = False) -> GRCD:
+def refuse_choices(what: str, **choices: Any) -> None:
+    """Refuse arguments that mean nothing for a kind of model."""
+    for name, value in choices.items():
+        if value is not None:
+            raise InputError(f"{name} = {value!r} for {what}", f"no {name}", "leave it out")
+
+
+def train(model: GRCD, data: Dataset | SeriesDataset, run: str | Path, force: bool = False) -> GRCD:
     """Train a ``model`` in a run folder; interrupted anywhere, the same call goes on where it was. Returns the model.
 
     ``data``    its training and validation signals are used, and where they came from is noted in the folder
     ``run``     the folder; ``force`` begins anew where there is another run
     """
+    if isinstance(data, SeriesDataset):
+        parts = {split: data.part(split) for split in ("train", "val")}
+        return model._fit_series(parts, Variables(data.channels, data.units), run, force, data.name, data.origin)
     if not isinstance(data, Dataset):
         raise InputError(f"data of type {type(data).__name__}", "a Dataset", "make one with grcd.load_dataset, or fit")
     return model._fit(data.train, data.val, run, force, data.name, data.origin)
@@ -390,8 +452,13 @@ def load(path: str | Path, device: str = "auto") -> GRCD:
     """A model from the finished run folder ``path``, on ``device``: "auto", "cpu" or "cuda"."""
     manifest, tensors = read(path)
     with contents.fitting(path):
-        graph, config = contents.graph(manifest, tensors), Config.make(**manifest["config"])
-    model = GRCD(graph, device=device, **config.to_dict())
+        graph, config = contents.graph(manifest, tensors), window_config.read(manifest["config"])
+        channels = len(manifest["data"].get("channels", [""]))
+    model = GRCD(graph, device=device, channels=channels, **config.to_dict())
     with contents.fitting(path):
-        model._trained = contents.restored(model.space, config, model.device, manifest, tensors)
+        space, where = model.space, model.device
+        if model.in_time:
+            model._trained = in_time.restored(space, config, where, manifest, tensors)
+        else:
+            model._trained = contents.restored(space, model._config, where, manifest, tensors)
     return model

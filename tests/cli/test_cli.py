@@ -142,7 +142,8 @@ def test_own_files_with_gaps_from_inspection_to_score(tmp_path, here, tiny):
     found = json.loads(here("data", "inspect", *where, "--json", cwd=tmp_path).stdout)
     assert found["signals"]["missing"] == pytest.approx(4 / 600)
     assert found["graph"]["pairs"] == 7
-    trained = here("train", "--data", *where, "--max-updates", 20, "--out", "run", *QUICK, cwd=tmp_path)
+    moments = ["--window", 1, "--max-updates", 20]
+    trained = here("train", "--data", *where, *moments, "--out", "run", *QUICK, cwd=tmp_path)
     assert trained.returncode == 0, trained.stderr
     assert "note: 0.67% of the readings are missing" in trained.stderr
     assert json.loads((tmp_path / "run/run.json").read_text())["data"]["made"]["markers"] == [0.0]

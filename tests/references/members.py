@@ -15,11 +15,16 @@ from scipy.stats import multivariate_normal
 from torch import Tensor
 
 from grcd.graphs.graph import Graph
+from grcd.graphs.kronecker import Basis
+from grcd.graphs.space import SignalSpace
 from grcd.references import gaussian
 from grcd.references.component import Component
+from grcd.references.lags import Shrinkage
 from grcd.references.mixture import Mixture
 from grcd.references.observations import Observations
 from grcd.references.reference import Reference
+from grcd.references.separable import Separable
+from grcd.references.stationary import Stationary
 
 NODES = 5
 UPPER = np.triu(np.random.default_rng(0).random((NODES, NODES)), 1)
@@ -46,7 +51,9 @@ class Problem:
 
     def permuted(self, order: Sequence[int]) -> Problem:
         """The same with the nodes listed in another order."""
-        w, m, C = self.truth.w, self.truth.m[:, order], self.truth.C[:, order][:, :, order]
+        nodes = len(self.graph)
+        flat = [step * nodes + node for step in range(self.truth.m.shape[1] // nodes) for node in order]
+        w, m, C = self.truth.w, self.truth.m[:, flat], self.truth.C[:, flat][:, :, flat]
         return Problem(self.graph.permuted(order), mixtures.Mixture(w, m, C))
 
 
@@ -54,8 +61,12 @@ class Problem:
 
 
 def dense_spectral(C: np.ndarray, graph: Graph) -> np.ndarray:
-    """Projected on each eigenspace of the Laplacian: ``sum_k P_k tr(P_k Sigma) / tr(P_k)``, without any basis."""
-    lam, U = np.linalg.eigh(graph.normalized.toarray())
+    return projected(C, graph.normalized.toarray())
+
+
+def projected(C: np.ndarray, laplacian: np.ndarray) -> np.ndarray:
+    """On each eigenspace of a Laplacian: ``sum_k P_k tr(P_k Sigma) / tr(P_k)``, without any basis."""
+    lam, U = np.linalg.eigh(laplacian)
     projectors = [(columns := U[:, np.isclose(lam, value)]) @ columns.T for value in np.unique(lam.round(6))]
     return sum(P * np.trace(P @ C) / np.trace(P) for P in projectors)
 
@@ -94,11 +105,33 @@ class Member:
     truth: mixtures.Mixture
     problem: Problem
     rebuilt: Callable[[Problem], Member]
+    steps: int = 1
 
     @property
-    def basis(self) -> Tensor:
+    def basis(self) -> Basis:
         """What the forward process hands in when a reference comes back."""
-        return torch.from_numpy(self.problem.graph.spectrum.U)
+        return SignalSpace(self.problem.graph, self.steps).spectrum.basis
+
+    @property
+    def d(self) -> int:
+        return self.truth.m.shape[1]
+
+    @property
+    def nodes(self) -> int:
+        return self.d // self.steps
+
+    @property
+    def x(self) -> Tensor:  # (BATCH, d)
+        """Signals."""
+        return SIGNALS[:, : self.d]
+
+    def readings(self, name: str) -> Observations:
+        """What is observed of them."""
+        return observed(name, self.d)
+
+    def order(self, nodes: Sequence[int]) -> list[int]:  # (d,)
+        """Where the entries of a signal come from if nodes are listed so."""
+        return [step * self.nodes + node for step in range(self.steps) for node in nodes]
 
     @property
     def exact(self) -> bool:
@@ -136,7 +169,79 @@ def several(*kinds: str) -> Callable[[Problem], Member]:
     return built
 
 
+# -- windows: two steps of three nodes, their covariances entry by entry -----------------------------------------------
+
+STEPS, FEW = 2, 3
+WEAK = Shrinkage(nodes=0.1, separable=0.2, local=0.3, noise=0.05, readings=0.1)
+
+
+def lagged(C: np.ndarray) -> np.ndarray:  # (d, d) -> (STEPS, FEW, FEW)
+    """Lag covariances that belong to a window's covariance: means along its diagonals of blocks."""
+    C = C.reshape(STEPS, FEW, STEPS, FEW)
+    return np.array([np.mean([C[t, :, t - lag] for t in range(lag, STEPS)], axis=0) for lag in range(STEPS)])
+
+
+def dense_stationary(C: np.ndarray) -> np.ndarray:
+    lags, by, sigma = lagged(C), WEAK, np.zeros((STEPS, FEW, STEPS, FEW))
+    for t, i, s, j in np.ndindex(sigma.shape):
+        c = lags[t - s][i, j] if t >= s else lags[s - t][j, i]
+        r = np.trace(lags[abs(t - s)]) / np.trace(lags[0])
+        value = (1 - by.nodes - by.separable - by.readings) * c + by.separable * r * lags[0][i, j]
+        value += (by.nodes * c) * (i == j) + (by.readings * lags[0][i, i] + by.noise) * (i == j and t == s)
+        rho = lags[0][i, j] ** 2 / (lags[0][i, i] * lags[0][j, j])
+        sigma[t, i, s, j] = value if i == j else value * rho / (rho + by.local**2)
+    return sigma.reshape(STEPS * FEW, -1)
+
+
+def dense_separable(C: np.ndarray) -> np.ndarray:
+    lags, by, sigma = lagged(C), WEAK, np.zeros((STEPS, FEW, STEPS, FEW))
+    for t, i, s, j in np.ndindex(sigma.shape):
+        r = np.trace(lags[abs(t - s)]) / np.trace(lags[0]) * (1 if t == s else 1 - by.readings)
+        rho = lags[0][i, j] ** 2 / (lags[0][i, i] * lags[0][j, j])
+        weak = 1 if i == j else rho / (rho + by.local**2) * (1 - by.nodes - by.readings)
+        sigma[t, i, s, j] = r * weak * lags[0][i, j] + by.noise * (i == j and t == s)
+    return sigma.reshape(STEPS * FEW, -1)
+
+
+def fit_separable(C: np.ndarray) -> Separable:
+    lags = torch.from_numpy(lagged(C))
+    return Separable.of(lags[0], lags.diagonal(dim1=1, dim2=2).sum(1) / lags[0].trace(), WEAK)
+
+
+IN_TIME: dict[str, tuple[Callable[[np.ndarray], Component], Callable[[np.ndarray], np.ndarray]]] = {
+    "stationary": (lambda C: Stationary.of(torch.from_numpy(lagged(C)), WEAK), dense_stationary),
+    "separable": (fit_separable, dense_separable),
+}
+
+
+def of_windows(kind: str, count: int = 1) -> Callable[[Problem], Member]:
+    """One Gaussian about zero over windows, or a mixture of several."""
+    fit, dense = IN_TIME[kind]
+
+    def built(problem: Problem) -> Member:
+        w, m, Cs = (part[:count] for part in (problem.truth.w, problem.truth.m, problem.truth.C.numpy()))
+        w, m = w / w.sum(), m if count > 1 else torch.zeros_like(m)
+        sigma, parts = torch.from_numpy(np.array([dense(C) for C in Cs])), tuple(fit(C) for C in Cs)
+        reference = Mixture(w, m, parts) if count > 1 else parts[0]
+        return Member(reference, mixtures.Mixture(w, m, sigma), problem, built, STEPS)
+
+    return built
+
+
+def on_product(problem: Problem) -> Member:
+    """The paper's, on the product graph, by the eigenspaces of its Laplacian."""
+    C, eye = problem.truth.C[0].numpy(), np.eye(STEPS)
+    L = problem.graph.normalized.toarray()
+    path = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    product = np.kron(path / 2, np.eye(FEW)) + np.kron(eye, L / np.linalg.eigvalsh(L)[-1])
+    sigma = torch.from_numpy(projected(C, product))[None]
+    truth = mixtures.Mixture(torch.ones(1).double(), torch.zeros(1, len(C)).double(), sigma)
+    fitted = gaussian.spectral(C, SignalSpace(problem.graph, STEPS).spectrum)
+    return Member(fitted, truth, problem, on_product, STEPS)
+
+
 PROBLEM = Problem(GRAPHS["random"], mixtures.random_mixture(NODES))
+WINDOWS = Problem(graph_of(UPPER[:FEW, :FEW]), mixtures.random_mixture(STEPS * FEW, seed=5))
 OTHERS = {name: replace(PROBLEM, graph=GRAPHS[name]) for name in ("ring", "isolated node")}
 MEMBERS: dict[str, Member] = {
     **{kind: one(kind)(PROBLEM) for kind in KINDS},
@@ -145,26 +250,42 @@ MEMBERS: dict[str, Member] = {
     "mixture of low rank": several("low rank", "low rank", "low rank")(PROBLEM),
     "mixture of one": several("full")(PROBLEM),
 }
+WINDOWED: dict[str, Member] = {
+    "stationary": of_windows("stationary")(WINDOWS),
+    "separable": of_windows("separable")(WINDOWS),
+    "spectral on a product": on_product(WINDOWS),
+    "mixture of stationary": of_windows("stationary", 2)(WINDOWS),
+    "mixture of separable": of_windows("separable", 3)(WINDOWS),
+}
 
 
 # -- signals, and what may be observed of them -------------------------------------------------------------------------
 
-BATCH = 6
-X = 2 * mixtures.normal(BATCH, NODES, seed=1)
-H = mixtures.normal(3, NODES, seed=2)
-HOLES = mixtures.normal(BATCH, NODES, seed=3) > 0
+BATCH, MOST = 6, STEPS * FEW
+SIGNALS = 2 * mixtures.normal(BATCH, MOST, seed=1)
+SUMS = mixtures.normal(3, MOST, seed=2)
+HOLES = mixtures.normal(BATCH, MOST, seed=3) > 0
 HOLES[0], HOLES[1] = True, False
-READINGS = {
-    "entries": Observations(torch.where(HOLES, X, torch.nan)),
-    "noisy entries": Observations(torch.where(HOLES, X, torch.nan), noise=torch.linspace(0.1, 0.5, NODES).double()),
-    "sums": Observations(torch.where(HOLES[:, :3], X @ H.T, torch.nan), H, torch.tensor([0.0, 0.2, 0.7]).double()),
-}
+
+
+def observed(name: str, d: int) -> Observations:
+    """Readings of the signals, of which every signal misses others."""
+    x, sums, holes = SIGNALS[:, :d], SUMS[:, :d], HOLES[:, :d]
+    if name == "sums":
+        noise = torch.tensor([0.0, 0.2, 0.7]).double()
+        return Observations(torch.where(holes[:, :3], x @ sums.T, torch.nan), sums, noise)
+    noise = torch.linspace(0.1, 0.5, d).double() if name == "noisy entries" else None
+    return Observations(torch.where(holes, x, torch.nan), noise=noise)
+
+
+X, H = SIGNALS[:, :NODES], SUMS[:, :NODES]
+READINGS = {name: observed(name, NODES) for name in ("entries", "noisy entries", "sums")}
 
 
 def conditioned(truth: mixtures.Mixture, readings: Observations, b: int) -> tuple:
     """Weights, means, covariances of the components given one signal's observations, and the log-evidence."""
     kept = ~torch.isnan(readings.y[b]).numpy()
-    A = (np.eye(NODES) if readings.H is None else readings.H.numpy())[kept]
+    A = (np.eye(truth.m.shape[1]) if readings.H is None else readings.H.numpy())[kept]
     R = np.diag((np.zeros(len(kept)) if readings.noise is None else readings.noise.numpy())[kept])
     y, terms, means, covariances = readings.y[b].numpy()[kept], [], [], []
     for w, m, C in zip(truth.w.numpy(), truth.m.numpy(), truth.C.numpy(), strict=True):

@@ -11,16 +11,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import close, each_close, examples
-from members import BATCH, MEMBERS, NODES, READINGS, X, conditioned
+from members import BATCH, MEMBERS, MOST, READINGS, WINDOWED, conditioned
 from scipy.stats import multivariate_normal
 
 import grcd
+from grcd.graphs.kronecker import Kronecker
 from grcd.references.gaussian import Gaussian
 from grcd.references.observations import Observations
 from grcd.references.reference import Reference
 
+ALL = MEMBERS | WINDOWED
 U = torch.linspace(0.05, 0.95, BATCH).double()
-FORCING = list(mixtures.normal(3, BATCH, NODES, seed=4))
+FORCING = mixtures.normal(3, BATCH, MOST, seed=4)
 levels, from_zero = st.floats(0.02, 40.0), st.just(0.0) | st.floats(0.02, 40.0)
 LAWS: dict[str, set[str]] = {}  # the names of the contract, and the laws about each
 
@@ -31,7 +33,7 @@ def law(*names):
     def registered(test):
         for name in names:
             LAWS.setdefault(name, set()).add(test.__name__)
-        return pytest.mark.parametrize("member", MEMBERS.values(), ids=MEMBERS)(test)
+        return pytest.mark.parametrize("member", ALL.values(), ids=ALL)(test)
 
     return registered
 
@@ -58,7 +60,7 @@ def flow(reference, x, q, u):
 @given(q=from_zero)
 def test_it_is_the_mixture_of_its_parts_with_noise_added(member, q):
     reference, truth = member.reference, member.truth
-    noise = q**2 * np.eye(NODES)
+    noise = q**2 * np.eye(member.d)
     close(reference.weights, truth.w)
     close(reference.means, truth.m, size=1.0)
     close(reference.mean, truth.w @ truth.m, size=1.0)
@@ -76,7 +78,7 @@ def test_variances_are_those_of_all_directions_and_their_mean_is_the_scalar_one(
     close(np.unique(v.round(9)), np.unique(spectra.round(9)), 1e-8)
     scalar = member.reference.scalar()
     close(scalar.mean, member.reference.mean, size=1.0)
-    close(scalar.covariance(), np.trace(member.truth.covariance()) / NODES * np.eye(NODES))
+    close(scalar.covariance(), np.trace(member.truth.covariance()) / member.d * np.eye(member.d))
 
 
 @law("components", "log_prob", "scored")
@@ -84,11 +86,11 @@ def test_variances_are_those_of_all_directions_and_their_mean_is_the_scalar_one(
 @given(q=from_zero)
 def test_densities_are_scipys(member, q):
     reference, truth = member.reference, member.truth
-    terms = zip(truth.w.numpy(), truth.m.numpy(), truth.C.numpy() + q**2 * np.eye(NODES), strict=True)
-    joint = np.array([np.log(w) + multivariate_normal(m, C).logpdf(X.numpy()) for w, m, C in terms]).T
-    close(reference.components(X, q)[0], joint)
-    close(reference.log_prob(X, q), np.logaddexp.reduce(joint, axis=1))
-    assert torch.equal(reference.scored(X, q)[0], reference.log_prob(X, q))
+    terms = zip(truth.w.numpy(), truth.m.numpy(), truth.C.numpy() + q**2 * np.eye(member.d), strict=True)
+    joint = np.array([np.log(w) + multivariate_normal(m, C).logpdf(member.x.numpy()) for w, m, C in terms]).T
+    close(reference.components(member.x, q)[0], joint)
+    close(reference.log_prob(member.x, q), np.logaddexp.reduce(joint, axis=1))
+    assert torch.equal(reference.scored(member.x, q)[0], reference.log_prob(member.x, q))
 
 
 @law("components", "score", "scored", "eps")
@@ -96,14 +98,14 @@ def test_densities_are_scipys(member, q):
 @given(q=from_zero)
 def test_the_score_is_the_gradient_of_the_log_density_and_the_noise_prediction_follows_from_it(member, q):
     reference, truth = member.reference, member.truth
-    x = X.clone().requires_grad_()
+    x = member.x.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(reference.log_prob(x, q).sum(), x)
-    close(reference.score(X, q), gradient, 1e-10)
-    close(reference.eps(X, q), -q * gradient, 1e-10)
-    close(reference.eps(X, q), truth.eps_hat(X, q), 1e-10)
-    assert torch.equal(reference.scored(X, q)[1], reference.score(X, q))
-    for score, m, C in zip(reference.components(X, q)[1], truth.m, truth.C, strict=True):
-        close(score, torch.linalg.solve(C + q**2 * torch.eye(NODES).double(), (m - X).T).T)
+    close(reference.score(member.x, q), gradient, 1e-10)
+    close(reference.eps(member.x, q), -q * gradient, 1e-10)
+    close(reference.eps(member.x, q), truth.eps_hat(member.x, q), 1e-10)
+    assert torch.equal(reference.scored(member.x, q)[1], reference.score(member.x, q))
+    for score, m, C in zip(reference.components(member.x, q)[1], truth.m, truth.C, strict=True):
+        close(score, torch.linalg.solve(C + q**2 * torch.eye(member.d).double(), (m - member.x).T).T)
 
 
 @law("draw")
@@ -112,26 +114,26 @@ def test_the_score_is_the_gradient_of_the_log_density_and_the_noise_prediction_f
 def test_uniform_numbers_choose_the_component_and_noise_is_multiplied_by_the_root_of_its_covariance(member, q):
     """The rows of ``draw(I)`` are the root ``R`` that noise is multiplied with: ``R^T R`` is the covariance."""
     reference, truth = member.reference, member.truth
-    kicks = torch.cat([torch.zeros(1, NODES), torch.eye(NODES)]).double()
+    kicks = torch.cat([torch.zeros(1, member.d), torch.eye(member.d)]).double()
     ends = truth.w.cumsum(0)
     for m, C, middle in zip(truth.m, truth.C, ends - truth.w / 2, strict=True):
         drawn = reference.draw(kicks, q, middle.expand(len(kicks)))
         root = drawn[1:] - drawn[0]
         close(drawn[0], m, size=1.0)
         close(root, root.T, size=root)
-        close(root.T @ root, C + q**2 * np.eye(NODES))
-        close(reference.draw(X, q, middle.expand(BATCH)), m + X @ root)
+        close(root.T @ root, C + q**2 * np.eye(member.d))
+        close(reference.draw(member.x, q, middle.expand(BATCH)), m + member.x @ root)
 
 
 @law("carry", "propagate")
 @pytest.mark.parametrize(("q0", "q1", "count"), [(2.0, 0.05, 0), (0.3, 2.0, 2), (2.0, 0.05, 3)])
 def test_carrying_solves_the_flow_with_a_polynomial_added(member, q0, q1, count):
     """Against eighth-order Runge-Kutta; a mixture's own steps are of order four, which a test of its own says."""
-    reference, forcing = member.reference, FORCING[:count]
-    carried = reference.carry(X, q1, q0, forcing, 200)
-    close(carried, member.truth.solution(X, q0, q1, forcing), 1e-10 if member.exact else 1e-8)
+    reference, forcing = member.reference, list(FORCING[:count, :, : member.d])
+    carried = reference.carry(member.x, q1, q0, forcing, 200)
+    close(carried, member.truth.solution(member.x, q0, q1, forcing), 1e-10 if member.exact else 1e-8)
     if not count:
-        assert torch.equal(carried, reference.propagate(X, q1, q0, 200))
+        assert torch.equal(carried, reference.propagate(member.x, q1, q0, 200))
 
 
 @law("carry", "propagate")
@@ -139,19 +141,20 @@ def test_carrying_solves_the_flow_with_a_polynomial_added(member, q0, q1, count)
 @given(q0=st.floats(0.1, 3), q1=st.floats(0.1, 3), q2=st.floats(0.1, 3))
 def test_carrying_composes_and_runs_backwards(member, q0, q1, q2):
     """A line about ``q0`` is the same line about ``q1``."""
-    reference, (a, b, _) = member.reference, FORCING
-    there = reference.carry(X, q1, q0, [a, b], 40)
-    whole = reference.carry(X, q2, q0, [a, b], 40)
-    rtol, size = 1e-12 if member.exact else 1e-4, 10 * X.abs().max()
+    reference, (a, b, _) = member.reference, FORCING[..., : member.d]
+    there = reference.carry(member.x, q1, q0, [a, b], 40)
+    whole = reference.carry(member.x, q2, q0, [a, b], 40)
+    rtol, size = 1e-12 if member.exact else 1e-4, 10 * member.x.abs().max()
     close(reference.carry(there, q2, q1, [a + (q1 - q0) * b, b], 40), whole, rtol, size=size)
-    close(reference.carry(there, q0, q1, [a + (q1 - q0) * b, b], 40), X, rtol, size=size)
+    close(reference.carry(there, q0, q1, [a + (q1 - q0) * b, b], 40), member.x, rtol, size=size)
     if member.exact:  # and a draw is carried to the draw from the same noise
-        close(reference.propagate(reference.draw(X, q0, U), q1, q0), reference.draw(X, q1, U))
+        close(reference.propagate(reference.draw(member.x, q0, U), q1, q0), reference.draw(member.x, q1, U))
 
 
 @law("condition")
-@pytest.mark.parametrize("readings", READINGS.values(), ids=READINGS)
-def test_conditioning_is_bayes_rule_signal_by_signal(member, readings):
+@pytest.mark.parametrize("name", READINGS)
+def test_conditioning_is_bayes_rule_signal_by_signal(member, name):
+    readings = member.readings(name)
     posterior, size = member.reference.condition(readings), member.truth.covariance()
     for b in range(BATCH):
         weights, means, covariances, evidence = conditioned(member.truth, readings, b)
@@ -164,6 +167,41 @@ def test_conditioning_is_bayes_rule_signal_by_signal(member, readings):
         close(posterior.covariance()[b], np.einsum("k,kij->ij", weights, left), 1e-10, size=size)
 
 
+@law("posterior", "d")
+def test_entries_that_are_observed_leave_what_bayes_rule_leaves(member):
+    readings, d = member.readings("entries"), member.reference.d
+    assert d == member.d
+    posterior = member.reference.posterior(member.x, readings.seen)
+    for b, seen in enumerate(readings.seen):
+        weights, means, covariances, evidence = conditioned(member.truth, readings, b)
+        mean, size = weights @ means, member.truth.covariance().diagonal()
+        close(posterior.mean[b], mean, 1e-10, size=np.append(means.ravel(), 1.0))
+        variance = weights @ (covariances.diagonal(axis1=1, axis2=2) + (means - mean) ** 2)
+        close(posterior.sd[b].square(), np.where(seen, 0.0, variance), 1e-10, size=size)
+        assert torch.equal(posterior.sd[b] == 0, seen)
+        assert torch.equal(posterior.mean[b][seen], member.x[b][seen])
+        each_close(np.exp(posterior.log_prob[b]), np.exp(evidence), 1e-10)
+
+
+@law("posterior")
+def test_draws_given_entries_are_affine_in_their_noise_within_a_component(member):
+    """One number of the noise chooses the component; all others have its mean and the root of its covariance."""
+    readings, d = member.readings("entries"), member.d
+    xi = torch.cat([torch.zeros(1, d), torch.eye(d)]).double().expand(BATCH, -1, -1).clone()
+    size = member.truth.covariance()
+    for b in range(2, BATCH):
+        weights, means, covariances, _ = conditioned(member.truth, readings, b)
+        for k, end in enumerate(np.cumsum(weights)):
+            own = xi[[b]].clone()
+            if not member.exact:  # normal numbers of which each stands for the same number within the component
+                own[..., 0] = torch.special.ndtri(end - weights[k] + weights[k] * torch.special.ndtr(xi[b][:, 0]))
+            posterior = member.reference.posterior(member.x[[b]], readings.seen[[b]], own)
+            spread = posterior.draws[0, 1:] - posterior.draws[0, 0]
+            close(posterior.draws[0, 0], means[k], 1e-8, size=np.append(means.ravel(), 1.0))
+            close(spread.T @ spread, covariances[k], 1e-8, size=size)
+            assert torch.equal(posterior.draws[0][:, readings.seen[b]], member.x[b][readings.seen[b]].expand(d + 1, -1))
+
+
 @law("tensors", "from_tensors", "gaussian")
 def test_it_comes_back_from_its_tensors_to_the_bit(member):
     reference, kind = member.reference, type(member.reference)
@@ -171,9 +209,9 @@ def test_it_comes_back_from_its_tensors_to_the_bit(member):
     assert type(again) is kind
     assert again.gaussian == reference.gaussian
     for q in (0.04, 1.0):
-        for one, other in zip(everything(reference, X, q, U), everything(again, X, q, U), strict=True):
+        for one, other in zip(everything(reference, member.x, q, U), everything(again, member.x, q, U), strict=True):
             assert torch.equal(one, other)
-        for one, other in zip(flow(reference, X, q, U), flow(again, X, q, U), strict=True):
+        for one, other in zip(flow(reference, member.x, q, U), flow(again, member.x, q, U), strict=True):
             assert torch.equal(one, other)
     for name, t in reference.tensors().items():
         with pytest.raises(KeyError):
@@ -189,16 +227,16 @@ def test_what_calls_itself_gaussian_is_diagonal_in_a_whole_basis_about_zero(memb
         return
     assert isinstance(reference, Gaussian)
     assert not reference.mean.any()
-    close(reference.nodes(reference.modes(X)), X)
-    close(reference.modes(reference.nodes(X)), X)
-    close(reference.modes(reference.eps(X, 0.7)), 0.7 * reference.modes(X) / (reference.v + 0.49))
+    close(reference.nodes(reference.modes(member.x)), member.x)
+    close(reference.modes(reference.nodes(member.x)), member.x)
+    close(reference.modes(reference.eps(member.x, 0.7)), 0.7 * reference.modes(member.x) / (reference.v + 0.49))
 
 
 @law("to")
 def test_another_device_gets_all_of_it(member):
     moved = member.reference.to("meta")
     assert type(moved) is type(member.reference)
-    x, u = X.to("meta"), U.to("meta")
+    x, u = member.x.to("meta"), U.to("meta")
     tensors = [*moved.tensors().values(), moved.weights, moved.means, moved.mean, moved.draw(x, 0.5, u)]
     assert {t.device.type for t in (*tensors, *moved.components(x, 0.5)[1])} == {"meta"}
     same = member.reference.to("cpu").tensors()
@@ -209,24 +247,25 @@ def test_another_device_gets_all_of_it(member):
 def test_signals_and_levels_of_a_batch_do_not_influence_each_other(member):
     reference = member.reference
     q = torch.tensor([[0.05], [0.1], [0.5], [1.0], [2.0], [30.0]], dtype=torch.float64)
-    apart = [everything(reference, X[[k]], float(q[k]), U[[k]]) for k in range(BATCH)]
-    for together, rows in zip(everything(reference, X, q, U), zip(*apart, strict=True), strict=True):
+    apart = [everything(reference, member.x[[k]], float(q[k]), U[[k]]) for k in range(BATCH)]
+    for together, rows in zip(everything(reference, member.x, q, U), zip(*apart, strict=True), strict=True):
         close(together, torch.cat(rows))
-    apart = [flow(reference, X[[k]], 0.7, U[[k]]) for k in range(BATCH)]
-    for together, rows in zip(flow(reference, X, 0.7, U), zip(*apart, strict=True), strict=True):
+    apart = [flow(reference, member.x[[k]], 0.7, U[[k]]) for k in range(BATCH)]
+    for together, rows in zip(flow(reference, member.x, 0.7, U), zip(*apart, strict=True), strict=True):
         close(together, torch.cat(rows))
-    log_prob, score = reference.scored(X.view(2, 3, NODES), 0.5)  # whatever comes before the last axis
-    close(log_prob.flatten(), reference.log_prob(X, 0.5))
-    close(score.flatten(0, 1), reference.score(X, 0.5))
+    log_prob, score = reference.scored(member.x.view(2, 3, member.d), 0.5)  # whatever comes before the last axis
+    close(log_prob.flatten(), reference.log_prob(member.x, 0.5))
+    close(score.flatten(0, 1), reference.score(member.x, 0.5))
 
 
 @law("components", "score", "eps", "draw", "condition", "propagate", "carry")
 @examples(6)
-@given(order=st.permutations(range(NODES)), q=levels)
+@given(order=st.permutations(range(MOST)), q=levels)
 def test_listing_the_nodes_in_another_order_lists_the_results_in_that_order(member, order, q):
-    here, there = member.reference, member.permuted(order).reference
+    nodes = [node for node in order if node < member.nodes]
+    here, there, order = member.reference, member.permuted(nodes).reference, member.order(nodes)
     for what in (everything, flow):
-        for one, other in zip(what(here, X, q, U), what(there, X[:, order], q, U), strict=True):
+        for one, other in zip(what(here, member.x, q, U), what(there, member.x[:, order], q, U), strict=True):
             close(one[:, order], other, 1e-10)
 
 
@@ -235,12 +274,13 @@ def test_listing_the_nodes_in_another_order_lists_the_results_in_that_order(memb
 @given(seed=st.integers(0, 2**32 - 1), q=levels)
 def test_eigenvector_signs_do_not_matter(member, seed, q):
     reference, tensors = member.reference, dict(member.reference.tensors())
-    signs = torch.from_numpy(np.random.default_rng(seed).choice([-1.0, 1.0], NODES))
+    signs, basis = torch.from_numpy(np.random.default_rng(seed).choice([-1.0, 1.0], member.d)), member.basis
     if "B" in tensors:
         tensors["B"] = tensors["B"] * signs[: tensors["B"].shape[-1]]
-    flipped = type(reference).from_tensors(tensors, member.basis * signs)
+    factors = [factor * signs[: len(factor)] for factor in getattr(basis, "factors", (basis,))]
+    flipped = type(reference).from_tensors(tensors, Kronecker(*factors) if len(factors) > 1 else factors[0])
     for what in (everything, flow):
-        for one, other in zip(what(reference, X, q, U), what(flipped, X, q, U), strict=True):
+        for one, other in zip(what(reference, member.x, q, U), what(flipped, member.x, q, U), strict=True):
             close(one, other, 1e-10)
 
 
@@ -264,7 +304,7 @@ def without_member(package):
 
 
 def unheld(kinds):
-    return {kind.__name__ for kind in kinds} - {type(member.reference).__name__ for member in MEMBERS.values()}
+    return {kind.__name__ for kind in kinds} - {type(member.reference).__name__ for member in ALL.values()}
 
 
 def without_law(contract, laws):

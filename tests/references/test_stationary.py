@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import close, examples
 
-from grcd.references import stationary
+from grcd.references import conditioning
 from grcd.references.stationary import Shrinkage, Stationary, Trial, chosen_shrinkage, inverse_factor, lag_covariances
 
 AS_IT_IS = Shrinkage(nodes=0.0, separable=0.0, local=0.0, noise=0.0)
@@ -39,13 +39,13 @@ def test_posterior_and_likelihood_are_those_of_the_conditioned_gaussian(seed, co
         close(posterior.mean[row][o], z[row][o])
         close(posterior.sd[row][~o].square(), (S[~o][:, ~o] - gain @ S[o][:, ~o]).diagonal(), 1e-9, size=S)
         quadratic = z[row][o] @ torch.linalg.solve(S[o][:, o], z[row][o])
-        log_prob = -0.5 * (quadratic + torch.logdet(S[o][:, o]) + o.sum() * math.log(2 * math.pi))
+        log_prob = -0.5 * (quadratic + torch.logdet(S[o][:, o]) + int(o.sum()) * math.log(2 * math.pi))
         close(posterior.log_prob[row], log_prob, 1e-9, size=d)
 
 
 @pytest.mark.parametrize("crossover", [0.0, 1.1])  # by what is hidden, by what is observed
 def test_the_future_of_an_autoregression_is_its_powers_times_the_last_row(monkeypatch, crossover):
-    monkeypatch.setattr(stationary, "CROSSOVER", crossover)
+    monkeypatch.setattr(conditioning, "CROSSOVER", crossover)
     A, C = autoregression(3, 4, 6)
     reference = Stationary.of(C, AS_IT_IS)
     z = torch.randn(5, 6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -60,7 +60,7 @@ def test_the_future_of_an_autoregression_is_its_powers_times_the_last_row(monkey
 
 @pytest.mark.parametrize("crossover", [0.0, 1.1])
 def test_draws_have_the_whole_covariance_of_the_posterior(monkeypatch, crossover):
-    monkeypatch.setattr(stationary, "CROSSOVER", crossover)
+    monkeypatch.setattr(conditioning, "CROSSOVER", crossover)
     _, C = autoregression(5, 3, 4)
     reference = Stationary.of(C, AS_IT_IS)
     g = torch.Generator().manual_seed(1)
@@ -80,7 +80,7 @@ def test_draws_have_the_whole_covariance_of_the_posterior(monkeypatch, crossover
 @pytest.mark.parametrize("crossover", [0.0, 1.1])
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_windows_of_one_mask_are_as_they_are_alone(monkeypatch, crossover, share):
-    monkeypatch.setattr(stationary, "CROSSOVER", crossover)
+    monkeypatch.setattr(conditioning, "CROSSOVER", crossover)
     _, C = autoregression(5, 3, 4)
     reference, g = Stationary.of(C, AS_IT_IS), torch.Generator().manual_seed(2)
     z, xi = (torch.randn(*shape, 12, generator=g, dtype=torch.float64) for shape in ((5,), (5, 3)))
@@ -92,7 +92,7 @@ def test_windows_of_one_mask_are_as_they_are_alone(monkeypatch, crossover, share
 
 
 def test_a_factor_by_halves_is_the_factor(monkeypatch):
-    monkeypatch.setitem(stationary.LEAF, "cpu", 3)
+    monkeypatch.setitem(conditioning.LEAF, "cpu", 3)
     A = torch.randn(2, 17, 17, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     A = A @ A.mT + torch.eye(17)
     close(inverse_factor(A), torch.linalg.inv(torch.linalg.cholesky(A)), 1e-10)
@@ -119,7 +119,7 @@ def test_no_direction_is_surer_than_half_of_the_noise(seed, noise):
     z[torch.rand(25, 4, generator=g) < 0.4] = torch.nan
     reference = Stationary.of(lag_covariances(z / 3, 5), Shrinkage(0.0, 0.1, 0.3, noise))
     assert torch.linalg.eigvalsh(reference.Sigma)[0] >= 0.499 * noise
-    close(reference.Q @ reference.Sigma, torch.eye(20, dtype=torch.float64), 1e-8)
+    close(reference.conditioning.Q @ reference.Sigma, torch.eye(20, dtype=torch.float64), 1e-8)
 
 
 def test_the_chosen_shrinkage_is_the_cheapest_tried_and_beats_none():

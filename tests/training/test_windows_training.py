@@ -9,7 +9,7 @@ from grcd.data.series import Series
 from grcd.graphs.space import SignalSpace
 from grcd.tasks import windows as tasks
 from grcd.training import windows
-from grcd.training.conditional import Setting
+from grcd.training.window_config import WindowConfig
 
 HOUR = np.timedelta64(1, "h")
 NODES = 5
@@ -34,7 +34,9 @@ def space(steps=8):
 
 @pytest.fixture(scope="module")
 def fitted():
-    setting = Setting.on(torch.device("cpu"), width=16, blocks=1, heads=2, max_updates=40, validate_every=20, pool=400)
+    setting = WindowConfig.on(
+        torch.device("cpu"), width=16, blocks=1, heads=2, max_updates=40, validate_every=20, pool=400
+    )
     with pytest.warns(grcd.core.errors.InputWarning, match="does not beat its reference"):
         return windows.fit(space(), series(1500), series(400, 1500, seed=1), setting, torch.device("cpu"))
 
@@ -43,7 +45,7 @@ def test_the_calendar_is_kept_where_it_makes_readings_more_probable_and_the_netw
     model, summary = fitted
     assert summary["calendar"] == "mean"
     assert summary["network"] is False
-    assert model.conditional.network is None  # Gaussian data: there is nothing to learn
+    assert model.law.network is None  # Gaussian data: there is nothing to learn
     table = windows._Table(space(), series(1500, daily=0.0), series(400, 1500, daily=0.0, seed=1), torch.device("cpu"))
     chances = {name: table.log_prob(name) for name in windows.CALENDARS}
     assert max(chances, key=chances.get) == "none"
@@ -59,7 +61,7 @@ def test_filled_gaps_are_nearer_than_a_line_in_time_and_the_calendars_mean(fitte
     given = np.where(hidden, np.nan, truth.values)[..., 0]
     mean, spread, features = model.about(truth.times, len(truth))
     z = (torch.from_numpy(given) - mean) / spread
-    parts = tasks.fill(model.conditional, z, features, truth.stretches, n=40, nfe=2, seed=0)
+    parts = tasks.fill(model.law, z, features, truth.stretches, n=40, nfe=2, seed=0)
     draws = torch.cat([part for _, part in parts], 1) * spread + mean
     filled = draws.median(0).values.numpy()
     off = np.abs(filled - truth.values[..., 0])[hidden[..., 0]].mean()

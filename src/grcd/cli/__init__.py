@@ -18,9 +18,10 @@ from ..core.errors import InputError, InputWarning, unknown
 from ..core.files import is_full
 
 SMALLER = {  # what to lower where memory does not suffice
-    "train": "lower the batch or the width (--set batch=..., --set width=...), or take fewer nodes or rows",
+    "train": "lower --window, the batch or the width (--set batch=..., --set width=...), or take fewer nodes or rows",
     "sample": "lower -n, and make several files",
     "impute": "lower -n, or fill fewer rows at a time",
+    "forecast": "lower -n or --horizon",
     "augment": "lower -n, or vary fewer signals at a time",
     "score": "score fewer signals at a time",
     "report": "lower -n, or take fewer nodes or rows (--cap)",

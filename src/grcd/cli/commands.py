@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from . import bench, data, parsing, trained
-from .options import Data, Device, Force, Json, Seed, changed, on_data
+from . import bench, data, filling, parsing, trained
+from .options import Covariates, Data, Device, Force, Json, Seed, changed, of_run, on_data, refuse_without_data
 
 app = typer.Typer(
     help="Generative models for signals on graphs: train, sample, score, in four network evaluations.",
@@ -51,7 +50,22 @@ def train(
     data: Data,
     options: dict,
     method: Annotated[str, typer.Option(help="What to train; see the README for the table of methods.")] = "grcd",
-    out: Annotated[Path | None, typer.Option(help="The run folder; by default runs/DATA-METHOD-sSEED.")] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            help="Rows of a window in time, or auto, the default for files with regular times; 1: single rows."
+        ),
+    ] = None,
+    calendar: Annotated[
+        str,
+        typer.Option(
+            help="Windows: auto keeps what of the day and the week (by your clock) validation rows gain by; or none."
+        ),
+    ] = "auto",
+    covariates: Covariates = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run folder; by default runs/DATA-METHOD-sSEED, with -wROWS for a window.")
+    ] = None,
     seed: Seed = 0,
     device: Device = "auto",
     max_updates: Annotated[int | None, typer.Option(help="Stop after so many updates at the latest.")] = None,
@@ -65,25 +79,42 @@ def train(
     force: Force = False,
 ) -> None:
     """Train a model. Interrupt it anywhere: the same command goes on where it was."""
-    from ..data import load_dataset
+    from ..core.errors import InputError, unknown
     from ..model import GRCD
     from ..model import train as fit
     from ..runs.folder import METRICS, is_finished
+    from . import windows
 
     chosen: dict[str, Any] = parsing.settings(settings or [])
     if max_updates is not None:
         chosen["max_updates"] = max_updates
     if support is not None:
         chosen["support"] = ",".join(map(repr, support))
-    dataset = load_dataset(data, **options)
-    run = out or Path("runs") / f"{dataset.name}-{method}-s{seed}"
+    if calendar not in ("auto", "none"):
+        raise unknown("calendar", calendar, ["auto", "none"])
+    asked = parsing.window(window)
+    if asked is None and method == "grcd" and windows.of_moments(chosen):
+        asked = 1
+    dataset, steps = windows.load(data, options, asked)
+    in_time = windows.is_series(dataset)
+    if covariates is not None and not in_time:
+        do = "leave one of them out: --window 12, say, takes rows in time"
+        raise InputError(f"--covariates {covariates} for single moments", "a window", do)
+    length = f"-w{steps}" if in_time else ""
+    run = out or Path("runs") / f"{dataset.name}-{method}{length}-s{seed}"
     before = is_finished(run) and not force
-    model = GRCD(dataset.graph, method, seed, device, **chosen)
-    origin = replace(dataset.origin, options={"source": data, **changed(options)}, command=parsing.command())
-    fit(model, replace(dataset, origin=origin), run, force)
+    more: dict[str, Any] = {"window": steps, "calendar": calendar} if in_time else {}
+    model = GRCD(dataset.graph, method, seed, device, **more, **chosen)
+    dataset = windows.remembered(dataset, data, changed(options), parsing.command(), covariates)
+    known = {"covariates": windows.read(covariates)} if covariates is not None else {}
+    fit(model, dataset, run, force, **known)
     result = model.result
     print(f"{run}: {'has finished already' if before else 'finished'}")
     print(f"  {result['updates']} updates in {result['seconds']:.0f} s; {result['stopped']}")
+    if in_time:
+        print("\n".join(f"  {line}" for line in windows.kept(model, steps)))
+        print(f"  log: {run / METRICS}   next: grcd impute {run} --observed FILE --out filled.csv")
+        return
     print(f"  validation error {result['val']:.4f}, of the reference alone {result['val_reference_alone']:.4f}")
     if result["val"] >= result["val_reference_alone"]:
         print("  The network is not better than its reference: train longer (--max-updates, --force), or the reference")
@@ -91,7 +122,14 @@ def train(
     print(f"  log: {run / METRICS}   next: grcd sample {run} -n 1000 --nfe 4 --out samples.npz")
 
 
-for command in (trained.sample, trained.impute, trained.augment, trained.score, trained.report):
+for command in (
+    trained.sample,
+    filling.impute,
+    filling.forecast,
+    trained.augment,
+    trained.score,
+    trained.report,
+):
     app.command()(command)
 
 
@@ -99,8 +137,11 @@ for command in (trained.sample, trained.impute, trained.augment, trained.score, 
 @on_data
 def evaluate(
     file: Annotated[Path, typer.Argument(help="Generated signals, in any of the formats that signals are read from.")],
-    data: Data,
     options: dict,
+    data: Annotated[str | None, typer.Option("--data", help="A dataset's name, or a file of signals.")] = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", help="In place of --data: the run, which knows its data and their options.")
+    ] = None,
     split: Annotated[str, typer.Option(help="What to compare with: test, val or train.")] = "test",
     observed_only: Annotated[
         bool, typer.Option("--observed-only", help="Leave out what was missing in the data, and filled.")
@@ -113,17 +154,35 @@ def evaluate(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Score generated signals against held-out ones: aMMD and its parts, with the floor beside."""
+    """Score generated signals against held-out ones: aMMD and its parts, with the floor beside.
+
+    Windows, of a run with one, are scored as signals on the product of time and graph.
+    """
+    from ..core.errors import InputError
     from ..data import load_dataset
     from ..data.formats.signals import read_signals
     from ..data.matching import fitted
     from ..evaluation import distances as measured
     from ..evaluation import evaluate as score
     from ..evaluation.comparison import table as laid_out
+    from ..model import load
+    from . import windows
 
-    dataset = load_dataset(data, **options)
+    if (data is None) == (run is None):
+        got = "no data to compare with" if data is None else "--data and --run"
+        raise InputError(got, "one of --data FILE and --run RUN", "give one of them")
+    source, common = {"source": data, **options}, options["common"]
+    if run is not None:
+        refuse_without_data(options)
+        model = load(run, "cpu")
+        source = of_run(model.facts, run)
+        if windows.of(model) is not None:
+            extra = {"--observed-only": observed_only, "--controls": controls, "--distances": distances}
+            windows.evaluate(file, source, split, common, as_json, [name for name, asked in extra.items() if asked])
+            return
+    dataset = load_dataset(**source)
     table = read_signals(file, nodes=dataset.graph.node_ids)
-    signals, _ = fitted(table.values, table.node_ids, dataset.graph, str(file), common=options["common"])
+    signals, _ = fitted(table.values, table.node_ids, dataset.graph, str(file), common=common)
     scores = score(signals, dataset, split, observed_only=observed_only, controls=controls)
     beyond = measured(signals, dataset, split) if distances else {}
     if as_json:

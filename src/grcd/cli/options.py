@@ -13,7 +13,25 @@ import typer
 
 from ..data import options
 
-Data = Annotated[str, typer.Option("--data", help="A dataset's name, or a file of signals.")]
+Data = Annotated[
+    list[str],
+    typer.Option("--data", help="A dataset's name, or a file; NAME=FILE for each of several channels."),
+]
+Observed = Annotated[
+    list[str],
+    typer.Option("--observed", help="Readings with gaps, in any format; NAME=FILE for each of several channels."),
+]
+Signals = Annotated[
+    list[str],
+    typer.Option("--signals", "--observed", help="Signals, in any format; NAME=FILE for each of several channels."),
+]
+Covariates = Annotated[
+    Path | None,
+    typer.Option(help="Numbers known of every row, of those to come too: a column each, with times."),
+]
+Every = Annotated[
+    str | None, typer.Option(help="Windows: put rows with irregular times on a clock, e.g. 5min, 1h; gaps elsewhere.")
+]
 Trained = Annotated[Path, typer.Argument(help="A finished run folder.")]
 Common = Annotated[bool, typer.Option("--common", help="Drop columns that the model does not know.")]
 Seed = Annotated[int, typer.Option(help="Every random number follows from it.")]
@@ -68,6 +86,15 @@ def changed(values: dict) -> dict:
     """The data options that were given, as a run remembers them."""
     chosen = {key: value for key, value in values.items() if value not in (DATA[key][1], ())}
     return {key: str(value) if isinstance(value, Path) else value for key, value in chosen.items()}
+
+
+def refuse_without_data(values: dict) -> None:
+    """Data options beside a run, whose data have theirs: only ``common`` is of what is compared with them."""
+    from ..core.errors import InputError
+
+    if others := {*changed(values)} - {"common"}:
+        names = ", ".join(options.flag(name) for name in sorted(others))
+        raise InputError(f"{names} without --data", "both, or neither", "add --data FILE, or leave it out")
 
 
 def of_run(manifest: dict, run: Path) -> dict:

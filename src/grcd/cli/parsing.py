@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from typing import Any
 
 
 def listed(text: str | None) -> list[str]:
@@ -31,6 +32,40 @@ def settings(pairs: list[str]) -> dict[str, str]:
         if pair.split("=")[0] in ("method", "seed"):
             raise InputError(f"--set {pair}", f"--{pair.replace('=', ' ')}", "give it as an option of its own")
     return dict(pair.split("=", 1) for pair in pairs)
+
+
+def window(text: str | None) -> int | str | None:
+    """`--window`: a number of rows, or auto."""
+    from ..core.errors import InputError
+
+    if text is None or text == "auto":
+        return text
+    if not text.isdecimal() or not 1 <= int(text) <= 10**6:
+        do = "for example --window 24, or --window auto; 1 takes every row by itself"
+        raise InputError(f"--window {text}", "a number of rows from 1 up, or auto", do)
+    return int(text)
+
+
+def share(text: str | None) -> float | None:
+    """`--start` of single moments: a number."""
+    from ..core.errors import InputError
+
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        do = "for example --start 0.5; a time is for a run with a window"
+        raise InputError(f"--start {text}", "a share of the largest noise level", do) from None
+
+
+def moment(text: str | None) -> Any:
+    """`--start` of windows: a time, as the data have them."""
+    if text is None:
+        return None
+    import numpy as np
+
+    from ..data.times import parsed
+
+    return parsed(np.array([text]), "--start")[0]
 
 
 def shares(text: str | None) -> list[float]:

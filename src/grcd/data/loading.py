@@ -30,7 +30,7 @@ from .formats.graphs import read_graph
 from .formats.npz import Archive
 from .formats.refusals import existing
 from .formats.signals import read_signals
-from .formats.table import Table
+from .formats.table import SeveralChannels, Table
 from .options import GRAPH_OPTIONS, Options
 from .series import Series, interval_of
 from .series_dataset import SeriesDataset, assembled
@@ -46,14 +46,51 @@ def load_dataset(
     ``options``   how they are read, see docs/data.md: symmetrize, k, bandwidth, metric, threshold, drop, common,
                   missing, fill, split_by, split_seed, val, test, cap, unit, data_dir
     """
-    signals = opened(source, graph, **options)
-    if signals.graph is None:
-        what = f"signals in {source}" if isinstance(source, str | Path) else "signals"
-        raise InputError(f"{what} without a graph", "a graph for them", "name its file with --graph")
+    return _settled(opened(source, graph, **options))
+
+
+def _settled(signals: Opened) -> Dataset:
+    _with_graph(signals.graph, signals.where)
     data = signals.dataset
-    if not isinstance(source, str) or source not in catalog.DATASETS:  # what is said of those is in their module
+    if signals.where not in catalog.DATASETS:  # what is said of those is in their module
         notes.warn(data.notes)
     return data
+
+
+def _with_graph(network: Graph | None, where: str) -> Graph:
+    if network is None:
+        what = "signals" if where == "signals" else f"signals in {where}"
+        raise InputError(f"{what} without a graph", "a graph for them", "name its file with --graph")
+    return network
+
+
+def load_rows(source: str | Path, graph: str | Path | Graph | None = None, **options: Any) -> Dataset | SeriesDataset:
+    """A name or a file as a series where its rows are in time, at regular times or of several channels; elsewhere, and
+    with options that take rows apart (fill, cap, a random split), as a dataset of single moments."""
+    try:
+        signals = opened(source, graph, **options)
+    except SeveralChannels:
+        return load_series(source, graph, **options)
+    if not _in_time(signals):
+        return _settled(signals)
+    network, channels = _with_graph(signals.graph, signals.where), Channels.of({"": signals.table}, signals.where)
+    data = assembled(signals.name, channels, network, signals.options, signals.where)
+    notes.warn(data.notes)
+    return data
+
+
+def _in_time(signals: Opened) -> bool:
+    """Whether rows of a file follow each other at regular times, and nothing asks to take them apart."""
+    chosen, table = signals.options, signals.table
+    apart = chosen.fill not in (None, "none") or chosen.cap or chosen.split_by == "random"
+    if signals.where in catalog.DATASETS or signals.settled is not None or apart or table.times is None:
+        return False
+    try:
+        Series(table.values[:, :, None], table.times).refuse_irregular(signals.where)
+    except InputError as error:
+        notes.warn([notes.Note(error.got, f"rows are taken as single moments; {error.do}")])
+        return False
+    return len(table.times) > 2
 
 
 def load_series(
@@ -69,9 +106,7 @@ def load_series(
     if isinstance(source, str) and source in catalog.DATASETS:
         return catalog.DATASETS[source].series(chosen)
     name, channels, network, where = opened_series(source, chosen, times)
-    if network is None:
-        raise InputError(f"{where} without a graph", "a graph for it", "name its file with --graph")
-    data = assembled(name, channels, network, chosen, where)
+    data = assembled(name, channels, _with_graph(network, where), chosen, where)
     notes.warn(data.notes)
     return data
 

@@ -138,17 +138,26 @@ def warn_of_empty(x: np.ndarray) -> None:
         warnings.warn(f"{note} they are drawn as if nothing were known of them", InputWarning, stacklevel=4)
 
 
-def warn_of_units(x: np.ndarray, moments: Normalizer, graph: Graph) -> None:
-    """Readings that are far from where they were in training, each by itself or all together."""
+def warn_of_units(x: np.ndarray, moments: Normalizer, graph: Graph, channels: Sequence[str] = ("",)) -> None:
+    """Readings (rows, nodes x channels) far from where they were in training, each by itself or all together."""
+    if len(channels) > 1:
+        for k, channel in enumerate(channels):
+            own = slice(k, None, len(channels))
+            _warn_of_units(x[:, own], Normalizer(moments.mean[own], moments.std[own]), graph, f"{channel}: ")
+    else:
+        _warn_of_units(x, moments, graph)
+
+
+def _warn_of_units(x: np.ndarray, moments: Normalizer, graph: Graph, where: str = "") -> None:
     z = np.abs((x - moments.mean) / moments.std)
     far = np.nanmax(z, axis=0, initial=0.0, where=~np.isnan(x)) > WILD
     if far.any():
         names = [name for name, wild in zip(graph.node_ids, far, strict=True) if wild]
-        note = f"readings more than {WILD:g} standard deviations from the training mean, at {some(names)}:"
-        warnings.warn(f"{note} another unit, or a value that marks gaps (--missing)?", InputWarning, stacklevel=4)
+        note = f"{where}readings more than {WILD:g} standard deviations from the training mean, at {some(names)}:"
+        warnings.warn(f"{note} another unit, or a value that marks gaps (--missing)?", InputWarning, stacklevel=5)
     elif not np.isnan(x).all() and (typical := np.nanmedian(z)) > OFF:
-        note = f"half of all readings are more than {typical:.1f} standard deviations from the training mean:"
-        warnings.warn(f"{note} another unit?", InputWarning, stacklevel=4)
+        note = f"{where}half of all readings are more than {typical:.1f} standard deviations from the training mean:"
+        warnings.warn(f"{note} another unit?", InputWarning, stacklevel=5)
 
 
 def _by_name(signals: Any, graph: Graph, what: str) -> Any:

@@ -38,7 +38,7 @@ def read_observed(
 ) -> Observed:
     """Signals from a file, with one column for each node of the graph."""
     table = read_signals(file, nodes=graph.node_ids)
-    table = _with_gaps(table, graph, str(file)) if absent else table
+    table = with_gaps(table, graph, str(file)) if absent else table
     values = np.array(table.values, np.float64)  # a copy: columns are put in order in place
     gaps.mark(values, missing)
     x, notes = fitted(values, table.node_ids, graph, str(file), common=common)
@@ -49,7 +49,7 @@ def read_observed(
     return Observed(x, table.times, names, [place[name] for name in names])
 
 
-def _with_gaps(table: Table, graph: Graph, where: str) -> Table:
+def with_gaps(table: Table, graph: Graph, where: str) -> Table:
     """An empty column for each node that has none, if some have one."""
     named = table.node_ids or graph.node_ids
     absent = [name for name in graph.node_ids if name not in named]

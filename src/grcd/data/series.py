@@ -69,6 +69,12 @@ class Series:
         ends = [0, *self.breaks.tolist(), len(self)]
         return [slice(start, stop) for start, stop in pairwise(ends)]
 
+    def rows(self, part: slice) -> Series:
+        """Some of the rows by themselves."""
+        first, stop, _ = part.indices(len(self))
+        borders = tuple(row - first for row in self.borders if first < row < stop)
+        return Series(self.values[part], None if self.times is None else self.times[part], borders)
+
     def refuse_irregular(self, where: str) -> None:
         """Refuse times that are no series."""
         if self.times is None or len(self.times) < 3:

@@ -37,7 +37,8 @@ from ..core.device import arithmetic
 from ..core.errors import InputError, whole_number
 from ..graphs.space import SignalSpace
 from ..networks.spacetime import Fused, Network, SpaceTimeNet, denoised, stepped
-from ..references.stationary import Posterior, Stationary
+from ..references.conditioning import WindowPosterior
+from ..references.reference import Reference
 
 LEAST_SD = 0.02  # of a posterior; no reference is surer (its noise), up to rounding
 FEATURES = 5  # numbers that the network is told of a reading
@@ -75,9 +76,14 @@ class Conditional:
     """A reference of z-scored windows, and a network that knows what it leaves over; None: the reference alone."""
 
     space: SignalSpace
-    reference: Stationary
+    reference: Reference
     network: SpaceTimeNet | None = None
     levels: dict[int, tuple[float, ...]] = field(default_factory=lambda: dict(LEVELS))  # by number of evaluations
+
+    @property
+    def alone(self) -> Conditional:
+        """Its reference without the network."""
+        return Conditional(self.space, self.reference, None, self.levels)
 
     @torch.no_grad()
     def draw(self, z: Tensor, observed: Tensor, calendar: Tensor, n: int, nfe: int, noise: Noise) -> Tensor:
@@ -141,7 +147,7 @@ class Conditional:
             raise InputError(f"nfe = {nfe}", f"at least {min(self.levels)}", "allow more evaluations of the network")
         return self.levels[max(affordable)]
 
-    def _posterior(self, z: Tensor, observed: Tensor, xi: Tensor | None = None) -> Posterior:
+    def _posterior(self, z: Tensor, observed: Tensor, xi: Tensor | None = None) -> WindowPosterior:
         """In full precision: factors of covariances want it, whatever the network does."""
         with arithmetic():
             return self.reference.posterior(z, observed, xi)

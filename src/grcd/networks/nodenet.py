@@ -26,6 +26,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..graphs.graph import Spectrum
+from ..graphs.kronecker import dense
 from . import gnn
 from .gnn import embedded, frequencies
 
@@ -80,7 +81,8 @@ class NodeNet(nn.Module):
     def __init__(self, spectrum: Spectrum, setting: Setting):
         super().__init__()
         width, time_dim = setting.width, setting.time_dim
-        S = (spectrum.U * spectrum.scaled()) @ spectrum.U.T
+        U = dense(spectrum.basis).numpy()
+        S = (U * spectrum.scaled()) @ U.T
         nodes = len(S)
         self.register_buffer("S", torch.from_numpy(S).float().contiguous(), persistent=False)  # comes from the graph
         self.register_buffer("frequencies", frequencies(time_dim).float(), persistent=False)

@@ -17,15 +17,17 @@ eigenvector signs nor on node order. How states move along the flow is in ``prop
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from functools import cached_property
+from typing import Self, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..graphs.kronecker import Basis
+from .conditioning import Conditioner, WindowPosterior, of_products
 from .propagator import Level, Propagator
 
 
@@ -39,6 +41,11 @@ class Component(Propagator):
 
     v: Tensor  # (modes,) strictly positive
     B: Basis  # (d, modes) orthonormal
+
+    @property
+    def by_modes(self) -> Callable[[Tensor, Basis], Component]:
+        """What makes the same of variances and a basis."""
+        return type(self)
 
     def to(self, device: torch.device | str) -> Self:
         """The same on another device."""
@@ -103,15 +110,31 @@ class Component(Propagator):
         """``x^T (Sigma + q^2 I)^-1 x``."""
         return (z.square() / variance).sum(-1)
 
+    @property
+    def d(self) -> int:
+        """How many numbers a signal is."""
+        return self.B.shape[-2]
+
+    @cached_property
+    def conditioning(self) -> Conditioner:
+        """What it is given some entries, by whichever way fits into memory."""
+        return of_products(self, self.d)
+
+    def posterior(self, z: Tensor, observed: Tensor, xi: Tensor | None = None) -> WindowPosterior:
+        """Signals ``z`` (signals, d) given the entries that are ``observed`` (signals, d); the rest is ignored.
+
+        ``xi`` (signals, draws, d), standard normal: draws as well.
+        """
+        return self.conditioning.posterior(z, observed, xi)
+
     def draw(self, noise: Tensor, q: Level = 0.0, u: Tensor | None = None) -> Tensor:  # (batch, d) twice
         """Standard normal ``noise`` as draws of the marginal at level ``q``; ``u`` has nothing to choose here."""
         return self.filtered(noise, torch.sqrt(self.variance(q)))
 
 
-Kind = TypeVar("Kind", bound=Component)
-
-
-def stacked(components: Sequence[Kind]) -> Kind:
-    """Components of one kind and size as one: ``v`` (k, 1, modes), ``B`` (k, d, modes), which must be matrices."""
-    v, B = (torch.stack([getattr(one, key) for one in components]) for key in ("v", "B"))
-    return type(components[0])(v[:, None], B)
+def stacked(components: Sequence[Component]) -> Component:
+    """Components of one kind and size as one: ``v`` (k, 1, modes), ``B`` (k, d, modes). An operator stays as it is, and
+    must be alone."""
+    v, B = torch.stack([one.v for one in components])[:, None], components[0].B
+    kind = components[0].by_modes
+    return kind(v, torch.stack([cast(Tensor, one.B) for one in components]) if isinstance(B, Tensor) else B)

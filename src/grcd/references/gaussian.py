@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -33,6 +34,7 @@ from ..core.systems import solve
 from ..graphs.graph import Spectrum
 from ..graphs.kronecker import Basis, dense
 from .component import Component
+from .few_modes import FewModes
 from .propagator import Level
 from .reference import Reference
 
@@ -143,6 +145,10 @@ class LowRank(Gaussian):
     def multiplicity(self) -> Tensor:
         nodes, rank = self.B.shape[-2:]
         return torch.cat([torch.ones_like(self.v[..., :-1]), torch.full_like(self.v[..., -1:], nodes - rank)], -1)
+
+    @cached_property
+    def conditioning(self) -> FewModes:
+        return FewModes(self.v, dense(self.B))
 
     def _energy(self, x: Tensor, variance: Tensor, z: Tensor) -> Tensor:
         left = (x - self.nodes(z)).square().sum(-1)  # not |x|^2 - |z|^2, which cancels

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import Self, cast
 
@@ -23,12 +24,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..graphs.kronecker import Basis
+from ..graphs.kronecker import Basis, dense
 from .component import Component, stacked
 from .gaussian import Gaussian, LowRank
 from .observations import choose
 from .propagator import Level
 from .reference import Reference
+from .separable import Separable
+from .stationary import Stationary
+
+OF_WINDOWS: dict[str, type[Gaussian]] = {"C": Stationary, "time": Separable}  # by a tensor that they alone save
 
 
 @dataclass(frozen=True)
@@ -38,14 +43,17 @@ class Mixture(Reference):
     weights: Tensor  # (K,)
     means: Tensor  # (K, d)
     parts: tuple[Component, ...]  # K
-    _stacks: list[tuple[Tensor, Component]] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_stacks", [*self._stacked()])
+    @cached_property
+    def _stacks(self) -> list[tuple[Tensor, Component]]:
+        return [*self._stacked()]
 
     def _stacked(self) -> Iterator[tuple[Tensor, Component]]:  # means (k, 1, d), and the parts as one
         """On a GPU neighbours of one kind share their products; on a processor, for the sake of its caches, none do."""
-        kinds = [(type(part), part.B.shape) if part.B.is_cuda else k for k, part in enumerate(self.parts)]
+        kinds = [
+            (type(part), part.B.shape) if part.B.is_cuda and isinstance(part.B, Tensor) else k
+            for k, part in enumerate(self.parts)
+        ]
         for _, run in groupby(range(len(kinds)), kinds.__getitem__):
             places = [*run]
             yield self.means[places, None], stacked([self.parts[k] for k in places])
@@ -54,18 +62,27 @@ class Mixture(Reference):
         return type(self)(self.weights.to(device), self.means.to(device), tuple(part.to(device) for part in self.parts))
 
     def tensors(self) -> dict[str, Tensor]:
-        """Of parts of one kind."""
-        v, B = (torch.stack([getattr(part, key) for part in self.parts]) for key in ("v", "B"))
-        return {"weights": self.weights, "means": self.means, "v": v, "B": B}
+        """Of parts of one kind: what they save themselves, or their eigenpairs."""
+        own = tuple(OF_WINDOWS.values())
+        parts = [part.tensors() if isinstance(part, own) else {"v": part.v, "B": dense(part.B)} for part in self.parts]
+        stacks = {key: torch.stack([part[key] for part in parts]) for key in parts[0]}
+        return {"weights": self.weights, "means": self.means} | stacks
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Basis) -> Self:
         """A part with fewer modes than nodes is of low rank."""
-        weights, means, v, B = (tensors[key] for key in ("weights", "means", "v", "B"))
-        kind = Gaussian if B.shape[1] == B.shape[2] else LowRank
-        if not len(weights) == len(v) == len(B) or means.shape != B.shape[:2]:
+        weights, means = tensors["weights"], tensors["means"]
+        keys = [key for key in tensors if key not in ("weights", "means")]
+        if any(len(tensors[key]) != len(weights) for key in (*keys, "means")):
             raise ValueError("weights, means and covariances of the mixture have different sizes")
-        return cls(weights, means, tuple(kind(*part).checked() for part in zip(v, B, strict=True)))
+        rows = [{key: tensors[key][k] for key in keys} for k in range(len(weights))]
+        kind = next((kind for key, kind in OF_WINDOWS.items() if key in keys), None)
+        if kind is None:
+            kind = Gaussian if tensors["B"].shape[1] == tensors["B"].shape[2] else LowRank
+        mixture = cls(weights, means, tuple(kind.from_tensors(row, basis) for row in rows))
+        if means.shape[1:] != (mixture.parts[0].d,):
+            raise ValueError("means and covariances of the mixture have different sizes")
+        return mixture
 
     def covariance(self, q: Level = 0.0) -> Tensor:
         """Of all components together, about their common mean."""

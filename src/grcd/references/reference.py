@@ -17,7 +17,9 @@ import torch
 from torch import Tensor
 
 from ..graphs.kronecker import Basis
+from . import regimes
 from .component import Component
+from .conditioning import WindowPosterior
 from .observations import Observations, Posterior
 from .propagator import Level
 
@@ -27,8 +29,9 @@ class Reference(abc.ABC):
 
     Laws that hold of every member, and that ``tests/references/test_contract.py`` asks of it: ``score`` is the gradient
     of ``log_prob``, ``eps = -q score``, draws have the mean and the covariance that are stated, ``carry`` solves
-    ``dx~/dq = eps(x~, q) + forcing``, ``condition`` is Bayes' rule, and ``from_tensors(tensors())`` is the same to the
-    last bit. A level ``q`` is a number, or (..., 1) for a level a signal.
+    ``dx~/dq = eps(x~, q) + forcing``, ``condition`` is Bayes' rule, ``posterior`` is the same entry by entry, and
+    ``from_tensors(tensors())`` is the same to the last bit. A level ``q`` is a number, or (..., 1) for a level a
+    signal.
     """
 
     gaussian: ClassVar[bool] = False  # one Gaussian about zero with d modes: what solvers that go mode by mode need
@@ -97,6 +100,19 @@ class Reference(abc.ABC):
     def condition(self, observations: Observations) -> Posterior:
         """What observations leave of it: the exact posterior."""
         return Posterior.of(self.weights, self.means, self.parts, observations)
+
+    @property
+    def d(self) -> int:
+        """How many numbers a signal is."""
+        return self.means.shape[1]
+
+    def posterior(self, z: Tensor, observed: Tensor, xi: Tensor | None = None) -> WindowPosterior:
+        """Signals ``z`` (signals, d) given the entries that are ``observed`` (signals, d); the rest is ignored.
+
+        The same law as ``condition``'s, entry by entry, for many signals of many entries. ``xi`` (signals, draws, d),
+        standard normal: draws as well.
+        """
+        return regimes.posterior(self.weights, self.means, self.parts, z, observed, xi)
 
     @abc.abstractmethod
     def to(self, device: torch.device | str) -> Self:

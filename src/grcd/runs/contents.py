@@ -26,6 +26,7 @@ from ..graphs.space import SignalSpace
 from ..references import REFERENCES
 from ..training import fit, methods
 from ..training.config import Config
+from ..training.window_config import WindowConfig
 
 ORIGINS = ("origin", "one_way", "one_way_share")  # how the graph was made
 
@@ -41,19 +42,34 @@ class Trained:
 
     def tensors(self) -> dict[str, Tensor]:
         """All its numbers by name: network, graph, reference, and quantile maps if there are any."""
-        graph, diffusion = self.diffusion.space.graph, self.diffusion
+        diffusion = self.diffusion
         parts = {
             "network": diffusion.network.state_dict(),
-            "graph": {part: torch.from_numpy(getattr(graph.weights, part)) for part in ("indptr", "indices", "data")},
+            "graph": of_graph(diffusion.space.graph),
             "reference": diffusion.reference.tensors(),
             "normalizer": {key: torch.from_numpy(value) for key, value in self.normalizer.arrays().items()},
         }
-        if graph.coords is not None:
-            parts["graph"]["coords"] = torch.from_numpy(graph.coords)
-        return {f"{part}.{key}": value for part, values in parts.items() for key, value in values.items()}
+        return named(parts)
 
 
-def described(space: SignalSpace, config: Config, signals: Mapping[str, np.ndarray], moments: dict, name: str) -> dict:
+def named(parts: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The tensors of all parts, by the names of both."""
+    return {f"{part}.{key}": value for part, values in parts.items() for key, value in values.items()}
+
+
+def of_graph(graph: Graph) -> dict[str, Tensor]:
+    """Weights and, if there are any, positions."""
+    tensors = {part: torch.from_numpy(getattr(graph.weights, part)) for part in ("indptr", "indices", "data")}
+    return tensors if graph.coords is None else tensors | {"coords": torch.from_numpy(graph.coords)}
+
+
+def described(
+    space: SignalSpace,
+    config: Config | WindowConfig,
+    signals: Mapping[str, np.ndarray],
+    moments: dict,
+    name: str,
+) -> dict:
     """What is known before training: configuration, data, graph, node names, normaliser."""
     graph = space.graph
     return {
@@ -70,16 +86,25 @@ def restored(
 ) -> Trained:
     """What was saved, if it is all of one size."""
     normalizer = MARGINALS[config.marginals].saved(manifest["normalizer"], _arrays(tensors, "normalizer"))
-    process, method = fit.process_of(space, config, device), methods.find(config.method)
-    on_device = {key: value.to(device) for key, value in _part(tensors, "reference").items()}
-    reference = REFERENCES[method.reference].from_tensors(on_device, process.U)
-    if {len(normalizer), len(reference.mean)} != {space.d}:
-        raise ValueError("normaliser, reference and graph have different sizes")
-    network = fit.fresh_network(space, config, device).requires_grad_(False)
-    network.load_state_dict(_part(tensors, "network"))
-    chosen = plan.of(manifest["result"].get("plan", {}))
-    diffusion = fit.bound(space, config, process, reference, network.eval(), chosen)
+    diffusion = restored_diffusion(space, config, device, manifest, tensors)
+    if len(normalizer) != space.d:
+        raise ValueError("normaliser and graph have different sizes")
     return Trained(diffusion, normalizer, manifest, manifest["result"])
+
+
+def restored_diffusion(
+    space: SignalSpace, config: Config, device: torch.device, manifest: dict, tensors: dict[str, Tensor]
+) -> Diffusion:
+    """Process, reference, network and plan."""
+    process, method = fit.process_of(space, config, device), methods.find(config.method)
+    on_device = {key: value.to(device) for key, value in part(tensors, "reference").items()}
+    reference = REFERENCES[method.reference].from_tensors(on_device, process.U)
+    if len(reference.mean) != space.d:
+        raise ValueError("reference and graph have different sizes")
+    network = fit.fresh_network(space, config, device).requires_grad_(False)
+    network.load_state_dict(part(tensors, "network"))
+    chosen = plan.of(manifest["result"].get("plan", {}))
+    return fit.bound(space, config, process, reference, network.eval(), chosen)
 
 
 def graph(manifest: dict, tensors: dict[str, Tensor]) -> Graph:
@@ -105,10 +130,10 @@ def fitting(path: str | Path) -> Iterator[None]:
         raise InputError(got, "a whole run folder", "train again with --force") from None
 
 
-def _part(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+def part(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:
     """The tensors of one part, by their names inside it."""
     return {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
 
 
 def _arrays(tensors: dict[str, Tensor], name: str) -> dict[str, np.ndarray]:
-    return {key: value.numpy() for key, value in _part(tensors, name).items()}
+    return {key: value.numpy() for key, value in part(tensors, name).items()}

@@ -16,8 +16,7 @@ from typing import Any
 from ..core.errors import InputError, InputWarning, some
 from ..core.files import write_json
 from ..data.origin import ENTRIES as ORIGIN
-from ..networks import NETWORKS
-from ..training.config import Config
+from ..training import window_config
 from . import seal
 
 NAME = "run.json"
@@ -85,8 +84,7 @@ def identity(manifest: dict) -> dict:
     A setting that did not exist when the run began had what is its default now.
     """
     config, hashes = manifest["config"], {what: manifest[what]["hash"] for what in ("data", "graph")}
-    defaults = Config(backbone=config["backbone"]) if config.get("backbone") in [*NETWORKS] else Config()
-    return {**defaults.to_dict(), **config, **hashes}
+    return {**window_config.defaults(config).to_dict(), **config, **hashes}
 
 
 def owner(manifest: dict) -> str:

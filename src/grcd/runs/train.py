@@ -40,7 +40,7 @@ def train(
     ``force`` begins anew; ``name`` and ``origin`` say in the folder where the signals came from.
     """
     fit.refuse_too_large(space, config, device, training=True)
-    _refuse_outside(x_train, config.bounds)
+    refuse_outside(x_train, config.bounds)
     if origin is None:  # of signals from files it was said when they were read
         outliers.warn(space.graph.node_ids, training=x_train, validation=x_val)
     moments = Normalizer.fit(x_train, space.graph)
@@ -64,7 +64,7 @@ def train(
         return trained
 
 
-def _refuse_outside(x: np.ndarray, bounds: tuple[float, float] | None) -> None:
+def refuse_outside(x: np.ndarray, bounds: tuple[float, float] | None) -> None:
     if bounds is None:
         return
     low, high = bounds

@@ -41,7 +41,8 @@ CHOICE = plan.Choice(solver="ancestral-2m")
 FEW = 4  # network evaluations; with fewer, the steps are too long for draws that are as wide as they should be
 COPIES = 8  # of the draws of one signal, at the most, while they are made
 
-Draws = Callable[[Observations, np.ndarray], Tensor]  # of some signals by number: (signals, n, d), z-scored
+Uniform = Callable[[str, tuple[int, int]], Tensor]  # uniform numbers on [0, 1) by purpose and shape
+Draws = Callable[[Observations, Noise, Uniform], Tensor]  # of some signals: (signals, n, d), z-scored
 
 
 def fill(
@@ -56,19 +57,32 @@ def fill(
     batch: int | None = None,
 ) -> Iterator[tuple[np.ndarray, Tensor]]:  # each (rows,), (n, rows, d)
     """``n`` draws given what was observed, z-scored, of some signals at a time."""
-    draws = _posterior(diffusion, n, nfe, seed, posterior, solver)
+    draws = drawn_from(diffusion, n, nfe, posterior, solver)
     size = batch or ENTRIES[diffusion.device.type] // (n * diffusion.space.d)
-    return _some_at_a_time(draws, observed, rows, size)
+    return _some_at_a_time(draws, observed, rows, size, seed, diffusion.device)
 
 
 def _some_at_a_time(
-    draws: Draws, observed: Callable[[np.ndarray], Observations], rows: np.ndarray, size: int
+    draws: Draws,
+    observed: Callable[[np.ndarray], Observations],
+    rows: np.ndarray,
+    size: int,
+    seed: int,
+    device: torch.device,
 ) -> Iterator[tuple[np.ndarray, Tensor]]:
+    """Each signal has random numbers of its own, whatever the batch."""
     done = 0
     with bar("filling", len(rows)) as advance:
         for batch in split(rows, size):
+
+            def noise(purpose: str, shape: tuple[int, ...], batch: np.ndarray = batch) -> Tensor:
+                return Stream(seed, f"impute {purpose}", device).normal(batch, math.prod(shape[1:])).view(shape)
+
+            def uniform(purpose: str, shape: tuple[int, int], batch: np.ndarray = batch) -> Tensor:
+                return Stream(seed, f"impute {purpose}", device).uniform(batch, shape[1])
+
             with devices.arithmetic("high"), torch.inference_mode():  # the network's, as in training
-                filled = draws(observed(batch), batch).transpose(0, 1)
+                filled = draws(observed(batch), noise, uniform).transpose(0, 1)
             yield batch, filled
             done += len(batch)
             advance(done, "")
@@ -87,10 +101,10 @@ def refuse_heavy(n: int, nodes: int) -> None:
     memory.refuse_over(COPIES * 8 * n * nodes, what, do)
 
 
-def _posterior(diffusion: Diffusion, n: int, nfe: int, seed: int, kind: str, solver: str | None) -> Draws:
-    """The model's own, or the reference's where that is wanted, or is all there is."""
+def drawn_from(diffusion: Diffusion, n: int, nfe: int, kind: str, solver: str | None) -> Draws:
+    """The model's own posterior, or the reference's where that is wanted, or is all there is."""
     refuse_unknown(kind)
-    exact = partial(_from_reference, diffusion, n, seed)
+    exact = partial(_from_reference, diffusion, n)
     if kind == "reference":
         return exact
     if not isinstance(diffusion.process, Isotropic):
@@ -107,39 +121,37 @@ def _posterior(diffusion: Diffusion, n: int, nfe: int, seed: int, kind: str, sol
     if nfe < FEW:
         note = f"so few network evaluations ({nfe}) make intervals too narrow: take {FEW} or more, best 8"
         warnings.warn(note, InputWarning, stacklevel=5)
-    return partial(_from_model, diffusion, choice, nfe, seed, exact)
+    return partial(_from_model, diffusion, choice, nfe, exact)
 
 
-def _from_reference(diffusion: Diffusion, n: int, seed: int, observed: Observations, rows: np.ndarray) -> Tensor:
-    """Exact draws of the reference's posterior; each signal has random numbers of its own, whatever the batch."""
-    posterior = diffusion.reference.condition(observed)
-    uniform = Stream(seed, "impute component", diffusion.device).uniform(rows, n)
-    return posterior.draw(n, _random(seed, rows, diffusion.device), uniform)
+def _from_reference(diffusion: Diffusion, n: int, observed: Observations, noise: Noise, uniform: Uniform) -> Tensor:
+    """Exact draws of the reference's posterior."""
+    return diffusion.reference.condition(observed).draw(n, noise, uniform("component", (len(observed.y), n)))
 
 
 def _from_model(
     diffusion: Diffusion,
     choice: plan.Choice,
     nfe: int,
-    seed: int,
     exact: Draws,
     observed: Observations,
-    rows: np.ndarray,
+    noise: Noise,
+    uniform: Uniform,
 ) -> Tensor:
     """Back from a draw of the reference's posterior, noised, under guidance."""
     process, reference, levels = diffusion.process, diffusion.reference, diffusion.levels(nfe, choice)
-    random, x0 = _random(seed, rows, diffusion.device), exact(observed, rows)
-    x = x0 + levels[0] * random("noise", x0.shape)
+    x0 = exact(observed, noise, uniform)
+    x = x0 + levels[0] * noise("noise", x0.shape)
     eps = guided(_residual(diffusion), reference, observed)
 
-    def noise(step: int) -> Tensor:  # of a stochastic solver
-        return random(f"step {step}", x0.shape).flatten(0, 1)
+    def fresh(step: int) -> Tensor:  # of a stochastic solver
+        return noise(f"step {step}", x0.shape).flatten(0, 1)
 
-    x = solvers.solve(choice.solver, eps, x.flatten(0, 1), nfe, process, reference, levels, noise=noise)
+    x = solvers.solve(choice.solver, eps, x.flatten(0, 1), nfe, process, reference, levels, noise=fresh)
     if observed.H is None:  # entries: what was observed is put back, and what is left of the noise is little
         return process.to_graph(x, levels[-1]).view_as(x0)
-    u = Stream(seed, "impute last component", x0.device).uniform(rows, x0.shape[1])
-    return cleaned(reference, observed, x.view_as(x0), float(levels[-1]), random, u)
+    u = uniform("last component", (len(x0), x0.shape[1]))
+    return cleaned(reference, observed, x.view_as(x0), float(levels[-1]), noise, u)
 
 
 def _residual(diffusion: Diffusion) -> Callable[[Tensor, float], Tensor]:
@@ -147,11 +159,4 @@ def _residual(diffusion: Diffusion) -> Callable[[Tensor, float], Tensor]:
     prediction: Prediction = diffusion.prediction()
     return lambda x, q: torch.cat(
         [prediction.residual(part, q, diffusion.reference) for part in x.split(diffusion.batch)]
-    )
-
-
-def _random(seed: int, rows: np.ndarray, device: torch.device) -> Noise:
-    """Standard normal numbers for these signals, by purpose and shape."""
-    return lambda purpose, shape: (
-        Stream(seed, f"impute {purpose}", device).normal(rows, math.prod(shape[1:])).view(shape)
     )

@@ -1,4 +1,4 @@
-"""Tables of any length, window by window: gaps filled, the rows to come, and windows out of nothing.
+"""Tables of any length, window by window: gaps filled, the rows to come, variations, and windows out of nothing.
 
 A model of windows draws what is hidden of ``steps`` rows given what is observed of them. A longer table is drawn by
 several that overlap, and a **member** of the ensemble is one coherent history of it:
@@ -26,7 +26,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from numbers import Real
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -54,6 +55,12 @@ class WindowModel(Protocol):
     def draw(self, z: Tensor, observed: Tensor, calendar: Tensor, n: int, nfe: int, noise: Noise) -> Tensor:
         """(windows, n, d): ``z`` (windows, d) where ``observed`` (windows, d), draws elsewhere; ``calendar`` (windows,
         steps, features)."""
+        ...
+
+    def vary(
+        self, z: Tensor, observed: Tensor, calendar: Tensor, x: Tensor, strength: float, n: int, nfe: int, noise: Noise
+    ) -> Tensor:
+        """(windows, n, d): the same, but that the readings ``x`` (windows, d) are varied in place of drawn."""
         ...
 
 
@@ -137,6 +144,30 @@ def sample(model: WindowModel, calendar: Tensor, nfe: int, seed: int, first: int
     return drawn.view(windows, space.steps, -1)
 
 
+def vary(
+    model: WindowModel,
+    z: Rows,
+    calendar: Rows,
+    stretches: Sequence[slice],
+    strength: Any,
+    n: int,
+    nfe: int,
+    seed: int,
+) -> Iterator[tuple[np.ndarray, Tensor]]:  # each (rows,), (n, rows, columns)
+    """``n`` variations of a complete table, some rows at a time: at ``strength`` 0 itself, at 1 any history.
+
+    Each window starts from its own readings, noised, and observes what its member became before it.
+    """
+    if not isinstance(strength, Real) or not 0 <= float(strength) <= 1:
+        raise InputError(f"strength = {strength!r}", "a number from 0 (the rows) to 1 (any rows)", "try 0.2")
+    steps = model.space.steps
+    members = _Variations(model, z, calendar, n, nfe, lambda start: _keyed(seed, "vary", start, z[:0].device))
+    members.strength = float(strength)
+    guard, context = default_guard(steps), default_context(steps)
+    drawn = (part for rows in stretches for part in members.history(rows, guard, context))
+    return _chunks(drawn, sum(len(range(len(z))[rows]) for rows in stretches), None)
+
+
 def default_guard(steps: int) -> int:
     """A quarter of a window, and a row if there is one to spare."""
     return max(steps // SHARE, min(steps - 2, 1), 0)
@@ -186,6 +217,23 @@ class _Members:
         drawn = self.model.draw(z, ~z.isnan(), days, each, self.nfe, self.random(start))
         drawn = drawn.reshape(self.n, self.steps, -1)[:, done - start : end - start]
         return torch.where(known.isnan(), drawn.to(known), known)
+
+
+class _Variations(_Members):
+    """Histories that begin as the table and go their own way."""
+
+    strength: float
+
+    def _drawn(self, past: Tensor, start: int, done: int, end: int, stop: int) -> Tensor:
+        last = min(start + self.steps, stop)
+        ahead = _lengthened(self.z[done:last], self.steps - (done - start)).expand(self.n, -1, -1)
+        window = torch.cat([past, ahead], dim=1)
+        observed = torch.zeros_like(window, dtype=torch.bool)
+        observed[:, : done - start] = True
+        days = _lengthened(self.calendar[start:last], self.steps).expand(self.n, -1, -1)
+        z, seen = window.flatten(1), observed.flatten(1)
+        varied = self.model.vary(z, seen, days, z, self.strength, 1, self.nfe, self.random(start))
+        return varied.reshape(self.n, self.steps, -1)[:, done - start : end - start].to(window)
 
 
 def _schedule(first: int, stop: int, steps: int, guard: int, context: int) -> Iterator[tuple[int, int]]:

@@ -38,6 +38,8 @@ class Config(Settings):
     t_max: float = 1.0
     eps_ref: float = 1e-6
     # readings
+    window: int = 1  # steps of a signal
+    calendar: str = "auto"  # of signals in time: whether their mean goes by the clock; or "none"
     marginals: str = "z-score"
     support: str = ""  # "LOW,HIGH": generated readings stay within; empty: anywhere
     # network: its name, and its own settings (width, blocks, ...)
@@ -83,7 +85,8 @@ class Config(Settings):
             raise unknown("stopping rule", self.stopping, RULES)
         if self.marginals not in MARGINALS:
             raise unknown("marginals", self.marginals, MARGINALS)
-        object.__setattr__(self, "support", _range(self.support))
+        object.__setattr__(self, "support", support_of(self.support))
+        refuse_calendar(self.calendar)
         if not self.t_min < self.t_max:
             raise InputError(f"t_min = {self.t_min}, t_max = {self.t_max}", "t_min < t_max", "swap or spread them")
         if not self.ema < 1:
@@ -111,13 +114,26 @@ class Config(Settings):
     @property
     def bounds(self) -> tuple[float, float] | None:
         """The support as numbers; None if there is none."""
-        if not self.support:
-            return None
-        low, high = map(float, self.support.split(","))
-        return low, high
+        return bounds_of(self.support)
 
 
-def _range(support: str) -> str:
+CALENDARS = ("auto", "none")
+
+
+def refuse_calendar(name: str) -> None:
+    if name not in CALENDARS:
+        raise unknown("calendar", name, CALENDARS)
+
+
+def bounds_of(support: str) -> tuple[float, float] | None:
+    """As numbers; None if there is none."""
+    if not support:
+        return None
+    low, high = map(float, support.split(","))
+    return low, high
+
+
+def support_of(support: str) -> str:
     """In one spelling: runs are compared by it."""
     if not support:
         return ""

@@ -24,7 +24,7 @@ from ..core.rows import evenly
 from ..core.streams import Stream
 from ..diffusion.conditional import LEAST_SD, features
 from ..graphs.space import SignalSpace
-from ..references.stationary import Stationary
+from ..references.reference import Reference
 from .masks import masks
 
 MOST_WEIGHT = 4.0  # of a reading in the loss, over the mean of its window: few readings do not rule
@@ -39,7 +39,7 @@ class Fold:
     z: Tensor  # (rows, columns) z-scores, NaN where missing
     calendar: Tensor  # (rows, features)
     starts: Tensor  # (windows,) first rows of windows, none of which crosses a break
-    reference: Stationary
+    reference: Reference
     scale: Tensor | None = None  # (rows, columns) what a z-score of one is in units; None: the same for all
 
     def windows(self, starts: Tensor, steps: int) -> Tensor:  # (windows, steps)
@@ -47,7 +47,7 @@ class Fold:
         return starts[:, None] + torch.arange(steps, device=starts.device)
 
 
-Learned = tuple[Tensor, Stationary, Tensor | None]  # z-scores of all rows (rows, columns), the reference, the scale
+Learned = tuple[Tensor, Reference, Tensor | None]  # z-scores of all rows (rows, columns), the reference, the scale
 
 
 def cross_fitted(

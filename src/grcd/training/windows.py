@@ -7,6 +7,8 @@ What is decided by validation windows, and noted in the summary:
     shrinkage    how much of the covariance goes to smaller models (see ``references/stationary``)
     network      whether it is better than the reference alone (see ``conditional``)
 
+Any method but ``grcd`` is the paper's: trained on windows by themselves, on the product graph.
+
 References of folds, which the network trains beside, are fitted without the stretch of time they are for.
 """
 
@@ -27,21 +29,26 @@ from ..diffusion.conditional import Conditional
 from ..graphs.space import SignalSpace
 from ..references.calendar import CalendarMean
 from ..references.stationary import Shrinkage, Stationary, Trial, chosen_shrinkage, lag_covariances
+from ..tasks.guided import Guided
 from . import conditional
+from . import fit as plain
+from .config import Config
 from .pool import Fold, cross_fitted
+from .window_config import WindowConfig
 
 FOLDS = 3
 SMOOTH = 2.0 / 288  # of a day: the kernel's standard deviation
 LAGS = 6  # of the covariances that shrinkage is chosen on, at most: weights hardly depend on it
+WINDOWS, MOST_NUMBERS = 20_000, 1 << 28  # that a method on the product graph trains on, at most
 JUDGED = 256  # validation windows that choices are made on, at most
 CALENDARS = {"none": None, "mean": 0.0, "mean and spread": 0.5}  # how much of the spread goes by the clock
 
 
 @dataclass(frozen=True, eq=False)
 class WindowModel:
-    """A conditional model of windows, and the map between readings and z-scores: mean and spread by the calendar."""
+    """A law of z-scored windows, and the map between readings and z-scores: mean and spread by the calendar."""
 
-    conditional: Conditional
+    law: Conditional | Guided
     clock: Clock
     mean: CalendarMean
     calendar: str  # a name of CALENDARS
@@ -57,23 +64,35 @@ def fit(
     space: SignalSpace,
     train: Series,
     val: Series,
-    setting: conditional.Setting,
+    config: Config | WindowConfig,
     device: torch.device,
     log: Callable[[Any, dict], None] = lambda state, record: None,
     resume: Callable[[Any], None] = lambda state: None,
 ) -> tuple[WindowModel, dict]:
     """A model of windows of ``space`` from two series (rows, nodes, channels), and how training went."""
     table = _Table(space, train, val, device)
-    name = max(CALENDARS, key=table.log_prob)
-    by = table.shrinkage(name)
-    folds = cross_fitted(
-        lambda rows: table.learned(name, by, rows), table.features, train.stretches, space.steps, FOLDS
-    )
-    z, reference, scale = table.learned(name, by, train.stretches)
-    validation = Fold(z, table.features, torch.from_numpy(table.val_starts).to(device), reference, scale)
-    model, summary = conditional.fit(space, folds, validation, setting, log, resume)
+    name = max(CALENDARS, key=table.log_prob) if config.calendar == "auto" else "none"
+    law: Conditional | Guided
+    if isinstance(config, WindowConfig):
+        law, summary = _conditional(table, name, config, log, resume)
+    else:
+        diffusion, summary = plain.fit(space, config, device, *table.windows(name), log=log, resume=resume)
+        law = Guided(diffusion)
     mean = table.mean(name, train.stretches)
-    return WindowModel(model, table.clock, mean, name), summary | {"calendar": name, "shrinkage": asdict(by)}
+    return WindowModel(law, table.clock, mean, name), summary | {"calendar": name}
+
+
+def _conditional(
+    table: _Table, name: str, config: WindowConfig, log: Callable[[Any, dict], None], resume: Callable[[Any], None]
+) -> tuple[Conditional, dict]:
+    """The conditional model: a network beside references that never saw its windows."""
+    space, stretches, by = table.space, table.train.stretches, table.shrinkage(name)
+    folds = cross_fitted(lambda rows: table.learned(name, by, rows), table.features, stretches, space.steps, FOLDS)
+    z, reference, scale = table.learned(name, by, stretches)
+    starts = torch.from_numpy(table.val_starts).to(z.device)
+    validation = Fold(z, table.features, starts, reference, scale)
+    model, summary = conditional.fit(space, folds, validation, config, log, resume)
+    return model, summary | {"shrinkage": asdict(by)}
 
 
 class _Table:
@@ -85,7 +104,7 @@ class _Table:
         self.x = torch.from_numpy(rows).to(device, torch.float64)
         parts = [_calendar(self.clock, part.times, len(part), device) for part in (train, val)]
         self.slot, self.kind, self.features = (torch.cat(both) for both in zip(*parts, strict=True))
-        self.val_starts = val.starts(space.steps) + len(train)
+        self.train_starts, self.val_starts = train.starts(space.steps), val.starts(space.steps) + len(train)
         self.node = torch.arange(rows.shape[1], device=device) // space.channels
 
     def mean(self, calendar: str, stretches: Sequence[slice]) -> CalendarMean:
@@ -110,6 +129,14 @@ class _Table:
         z, spread = self.scored(calendar, stretches)
         C = lag_covariances(z, self.space.steps, stretches)
         return z.float(), Stationary.of(C, by, self.node, torch.float32), spread.float()
+
+    def windows(self, calendar: str) -> tuple[np.ndarray, np.ndarray]:  # two of (windows, d)
+        """Training and validation windows by themselves, z-scored, evenly spaced where they are many."""
+        z = self.scored(calendar, self.train.stretches)[0].cpu().numpy()
+        most, steps = min(WINDOWS, MOST_NUMBERS // self.space.d), np.arange(self.space.steps)
+        chosen = (starts[evenly(len(starts), most)] for starts in (self.train_starts, self.val_starts))
+        train, val = (z[starts[:, None] + steps].reshape(-1, self.space.d) for starts in chosen)
+        return train[~np.isnan(train).all(axis=1)], val[~np.isnan(val).all(axis=1)]
 
     def trial(self, calendar: str) -> tuple[Trial, Tensor]:
         """Short windows of validation rows with the lag covariances of training rows; and what spread they have."""

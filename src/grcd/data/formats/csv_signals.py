@@ -92,8 +92,6 @@ def _numbers_rows(cells: np.ndarray) -> bool:
 
 def write(path: Path, output: Output) -> None:
     """Times as text; quantiles beside the signals."""
-    frame = output.frame()
-    if output.times is not None:
-        frame["time"] = times.as_text(output.times)
+    frame = output.frame(text=True)
     with whole(path) as temporary:
         frame.to_csv(temporary, index=False)

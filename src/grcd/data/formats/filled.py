@@ -21,16 +21,27 @@ from ...metrics.ensemble import quantiles as of_draws
 from .output import Output
 from .writing import refuse_not_finite, write
 
-Fillings = Iterable[tuple[np.ndarray, np.ndarray]]  # rows, and their draws (n, rows, nodes)
+Fillings = Iterable[tuple[np.ndarray, np.ndarray]]  # rows, and their draws (n, rows, nodes[, channels])
 
 
 class Filled:
     """What is known of a table once its gaps are filled."""
 
-    def __init__(self, node_ids: Sequence[str], times: np.ndarray | None, levels: Sequence[float], unit: str = ""):
+    def __init__(
+        self,
+        node_ids: Sequence[str],
+        times: np.ndarray | None,
+        levels: Sequence[float],
+        unit: str = "",
+        channels: Sequence[str] = (),  # of draws that have an axis of them
+        units: Sequence[str] = (),  # one a channel
+        long: bool = False,  # a table with a row a reading
+        lacking: np.ndarray | None = None,  # (nodes[, channels]) of which there are no readings, and no draws
+    ):
         self.node_ids, self.times, self.levels, self.unit = tuple(node_ids), times, tuple(levels), unit
+        self.channels, self.units, self.long, self.lacking = tuple(channels), tuple(units), long, lacking
 
-    def write(self, path: str | Path, fillings: Fillings, shape: tuple[int, int, int], ensemble: bool = False) -> None:
+    def write(self, path: str | Path, fillings: Fillings, shape: tuple[int, ...], ensemble: bool = False) -> None:
         """Take all draws, and write the file whole or not at all; ``shape`` is that of the ensemble."""
         path = Path(path)
         if ensemble and path.suffix == ".parquet" and self.levels:
@@ -44,8 +55,18 @@ class Filled:
             _refuse_without_room(folder, 8 * math.prod(shape))
         with scratch(folder, "ensemble.npy") if ensemble else nullcontext() as room:
             draws = None if room is None else np.lib.format.open_memmap(room, "w+", np.float64, shape)
-            median, quantiles = self._summarised(path, fillings, shape, draws)
-            write(path, Output(median, self.node_ids, self.unit, self.times, self.levels, quantiles, draws))
+            self._write(path, *self._summarised(path, fillings, shape, draws), draws)
+
+    def write_rows(self, path: str | Path, signals: np.ndarray) -> None:
+        """Rows as they are (rows, nodes[, channels]), in the same layout."""
+        refuse_not_finite(signals, path, self.lacking)
+        self._write(Path(path), signals)
+
+    def _write(
+        self, path: Path, signals: np.ndarray, quantiles: np.ndarray | None = None, draws: np.memmap | None = None
+    ) -> None:
+        about = self.node_ids, self.unit, self.times, self.levels
+        write(path, Output(signals, *about, quantiles, draws, self.channels, self.units, self.long))
 
     def _warn(self, n: int) -> None:
         """Levels that lie beyond the outermost draws (see ``ensemble``)."""
@@ -60,7 +81,7 @@ class Filled:
     ) -> tuple[np.ndarray, np.ndarray | None]:
         median, quantiles = np.empty(shape[1:]), np.empty((len(self.levels), *shape[1:]))
         for rows, drawn in fillings:
-            refuse_not_finite(drawn, path)
+            refuse_not_finite(drawn, path, self.lacking)
             median[rows] = np.median(drawn, axis=0)
             if self.levels:
                 quantiles[:, rows] = of_draws(drawn, self.levels)

@@ -7,7 +7,7 @@ attribute `units`. An HDF5 file that leads to others is refused (`refusals`).
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -30,13 +30,13 @@ def need() -> ModuleType:
 
 def read(path: Path, label: str | None, nodes: Collection[str]) -> Table:
     """One variable of numbers with two dimensions, and their coordinates if there are any."""
-    with _opened(path) as dataset:
+    with opened(path) as dataset:
         return _table(_variable(dataset, path), path)
 
 
 def read_channels(path: Path, label: str | None, nodes: Collection[str]) -> dict[str, Table]:
     """A channel for every variable of numbers with two dimensions; one variable, or `signals`, is without a name."""
-    with _opened(path) as dataset:
+    with opened(path) as dataset:
         flat = _flat(dataset)
         if "signals" in dataset.data_vars or len(flat) < 2:
             return {"": _table(_variable(dataset, path), path)}
@@ -45,7 +45,7 @@ def read_channels(path: Path, label: str | None, nodes: Collection[str]) -> dict
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def opened(path: Path) -> Iterator[Any]:
     import h5py
 
     xarray = needed("xarray", "netcdf")
@@ -98,32 +98,51 @@ def _times_first(array: Any) -> Any:
 
 def write(path: Path, output: Output) -> None:
     """Version 4, made in memory: HDF5 itself does not survive a full disk. With an ensemble version 3, see below."""
-    arrays: dict[str, Any] = {"signals": ((output.row, "node"), output.signals)}
+    arrays, records = dict[str, Any](), list[np.ndarray]()
+    parts: dict[str, Any] = {name: (..., k) for k, name in enumerate(output.channels)} or {"signals": ...}
+    refuse_names(output.channels, path)
     coords: dict[str, Any] = {"node": list(output.node_ids)} | ({} if output.times is None else {"time": output.times})
     if output.quantiles is not None:
-        arrays["quantiles"], coords["level"] = (("level", output.row, "node"), output.quantiles), list(output.levels)
-    if output.ensemble is not None:
-        arrays = {"ensemble": (("draw", output.row, "node"), output.ensemble[:1]), **arrays}
-    dataset = need().Dataset(arrays, coords)
-    for name in arrays if output.unit else ():
-        dataset[name].attrs["units"] = output.unit
+        coords["level"] = list(output.levels)
+    for name, part in parts.items():
+        about = dict(zip(output.channels, output.units, strict=False)).get(name, output.unit)
+        units, start = {"units": about} if about else {}, f"{name}_" if output.channels else ""
+        if output.ensemble is not None:
+            records.append(output.ensemble[part])
+            arrays[f"{start}ensemble"] = (("draw", output.row, "node"), records[-1][:1], units)
+        arrays[name] = ((output.row, "node"), output.signals[part], units)
+        if output.quantiles is not None:
+            arrays[f"{start}quantiles"] = (("level", output.row, "node"), output.quantiles[part], units)
+    write_dataset(path, need().Dataset(arrays, coords), records)
+
+
+def refuse_names(channels: Sequence[str], path: Path) -> None:
+    """Of channels that a variable cannot have, or that would be taken for something else on reading."""
+    taken = {"signals", "node", "level", "draw", "sample", "step", *times.NAMES}
+    if wrong := [name for name in channels if name in taken or "/" in name or name != name.strip()]:
+        raise InputError(f"{some(wrong)} as a variable of {path}", "another name", "rename the channel, or write .npz")
+
+
+def write_dataset(path: Path, dataset: Any, records: Sequence[np.ndarray] = ()) -> None:
+    """``records``: arrays (draws, ...) of which the dataset has the first draw, in its order."""
     with whole(path) as temporary:
-        if output.ensemble is None:
+        if not records:
             temporary.write_bytes(dataset.to_netcdf(None, engine="h5netcdf"))
         else:
             dataset.to_netcdf(temporary, engine="scipy", format="NETCDF3_64BIT", unlimited_dims=["draw"])
-            _append_records(temporary, output.ensemble)
+            _append_records(temporary, records)
 
 
-def _append_records(path: Path, ensemble: np.ndarray) -> None:
+def _append_records(path: Path, records: Sequence[np.ndarray]) -> None:
     """Draw by draw, for all of them may not fit into memory, to a netCDF-3 file that has the first.
 
     In that format a dimension without limit comes first, and its records are what the file ends with: each is its
-    numbers, most significant byte first.
+    numbers, variable by variable, most significant byte first.
     """
     with path.open("r+b") as file:
         file.seek(0, os.SEEK_END)
-        for draw in ensemble[1:]:
-            file.write(draw.astype(">f8").tobytes())
+        for draw in range(1, len(records[0])):
+            for record in records:
+                file.write(record[draw].astype(">f8").tobytes())
         file.seek(4)  # behind "CDF" and the version: how many there are
-        file.write(len(ensemble).to_bytes(4, "big"))
+        file.write(len(records[0]).to_bytes(4, "big"))

@@ -127,6 +127,8 @@ def write(path: Path, output: Output) -> None:
     arrays |= {} if output.quantiles is None else {"quantiles": output.quantiles, "levels": np.array(output.levels)}
     arrays |= {"node_ids": np.array(output.node_ids)} | ({} if output.times is None else {"times": output.times})
     arrays |= {"unit": np.array(output.unit)} if output.unit else {}
+    arrays |= {"channels": np.array(output.channels)} if output.channels else {}
+    arrays |= {"units": np.array(output.units)} if any(output.units) else {}
     with whole(path) as temporary:
         with temporary.open("wb") as file:
             np.savez_compressed(file, **arrays)

@@ -1,9 +1,13 @@
 """What is written of signals, whatever the format: readings, names, times, unit, and quantiles or all draws beside.
 
 .csv, .parquet   times first, then a column a node, and behind it a column "NODE 5%" for each quantile. Of all draws
-                 (.parquet only): one row for each draw of each signal, and its number in "draw"
+                 (.parquet only): one row for each draw of each signal, and its number in "draw". Of several channels,
+                 or where a long table came in, a long one: time, node, variable, value, and a column "5%" a quantile;
+                 without times rows are numbered, and what is no number has no row
 .npz, .nc        signals (signals, nodes); quantiles (levels, signals, nodes) and levels, and ensemble (draws,
-                 signals, nodes), if there are any; node_ids, and times and unit likewise
+                 signals, nodes), if there are any; node_ids, and times and unit likewise. Of several channels .npz has
+                 one more axis, the last, with `channels` and `units`; .nc has variables NAME, NAME_quantiles and
+                 NAME_ensemble for each
 """
 
 from __future__ import annotations
@@ -13,34 +17,63 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import times
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """Signals to be written; of a filled table the medians of all draws."""
+    """Signals to be written; of a filled table the medians of all draws. With ``channels`` every array has their axis
+    as its last."""
 
-    signals: np.ndarray  # (signals, nodes)
+    signals: np.ndarray  # (signals, nodes[, channels])
     node_ids: tuple[str, ...]
     unit: str = ""
     times: np.ndarray | None = None  # (signals,)
     levels: tuple[float, ...] = ()
-    quantiles: np.ndarray | None = None  # (levels, signals, nodes)
-    ensemble: np.memmap | None = None  # (draws, signals, nodes), in a file of its own
+    quantiles: np.ndarray | None = None  # (levels, signals, nodes[, channels])
+    ensemble: np.memmap | None = None  # (draws, signals, nodes[, channels]), in a file of its own
+    channels: tuple[str, ...] = ()  # names; none for readings of one variable
+    units: tuple[str, ...] = ()  # of the channels, "" where unknown
+    long: bool = False  # a table with a row a reading; of several channels it is one anyway
 
     @property
     def row(self) -> str:
         """What a row is, as a dimension."""
         return "sample" if self.times is None else "time"
 
-    def frame(self, signals: np.ndarray | None = None) -> DataFrame:
-        """A column a node with its quantiles behind it, times first; of other ``signals`` without quantiles."""
+    def frame(self, signals: np.ndarray | None = None, text: bool = False) -> DataFrame:
+        """The table: times first, quantiles behind what they are of; of other ``signals`` without quantiles.
+
+        ``text``: times as text.
+        """
         import pandas
 
-        columns = {} if self.times is None else {"time": self.times}
+        clock = times.as_text(self.times) if text and self.times is not None else self.times
+        if self.long or self.channels:
+            return self._readings(signals, clock)
+        columns = {} if clock is None else {"time": clock}
         for i, name in enumerate(self.node_ids):
             columns[name] = (self.signals if signals is None else signals)[:, i]
             if self.quantiles is not None and signals is None:
                 columns |= {f"{name} {100 * q:g}%": self.quantiles[k, :, i] for k, q in enumerate(self.levels)}
         return pandas.DataFrame(columns)
+
+    def _readings(self, signals: np.ndarray | None, clock: np.ndarray | None) -> DataFrame:
+        """A row a reading."""
+        import pandas
+
+        values = self.signals if signals is None else signals
+        rows, each = len(values), max(1, len(self.channels))
+        names = np.repeat(np.array(self.node_ids, dtype=object), each)
+        columns = {"time": np.repeat(np.arange(rows) if clock is None else clock, len(names))}
+        columns["node"] = np.tile(names, rows)
+        if self.channels:
+            columns["variable"] = np.tile(np.array(self.channels, dtype=object), rows * len(self.node_ids))
+        columns["value"] = values.ravel()
+        if self.quantiles is not None and signals is None:
+            columns |= {f"{100 * q:g}%": self.quantiles[k].ravel() for k, q in enumerate(self.levels)}
+        frame = pandas.DataFrame(columns)
+        return frame[~np.isnan(values.ravel())].reset_index(drop=True)

@@ -35,6 +35,7 @@ class Table:
     labels: np.ndarray | None = None  # (rows,) what the split column says
     unit: str = ""
     notes: tuple[Note, ...] = ()  # what was done on reading that the user should know
+    long: bool = False  # whether the file had a row a reading
 
     def checked(self, path: Path) -> Table:
         """The same, if it has rows, nodes, one unique name a node, and one time and one label a row."""
@@ -205,4 +206,4 @@ def pivoted(
         label[row_of] = labels
         if (label[row_of] != labels).any():
             raise InputError(f"{path} with several splits at one time", "one split a time", "correct the split column")
-    return Table(wide, tuple(str(name) for name in columns), np.asarray(rows), label)
+    return Table(wide, tuple(str(name) for name in columns), np.asarray(rows), label, long=True)

@@ -61,9 +61,13 @@ def _writer(path: str | Path) -> Writer:
     return WRITERS[ending]
 
 
-def refuse_not_finite(values: np.ndarray, path: str | Path) -> None:
-    """What was generated may be no number where a network diverged or a file was damaged: it is never written."""
-    if wrong := int(values.size - np.isfinite(values).sum()):
+def refuse_not_finite(values: np.ndarray, path: str | Path, lacking: np.ndarray | None = None) -> None:
+    """What was generated may be no number where a network diverged or a file was damaged: it is never written.
+
+    ``lacking`` (nodes, channels) says which nodes have no such channel: there is nothing to be written of them.
+    """
+    wanted = np.isfinite(values) if lacking is None else np.isfinite(values) | (np.isnan(values) & lacking)
+    if wrong := int(values.size - wanted.sum()):
         raise InputError(
             f"{wrong} of {values.size} numbers for {path} that are not finite",
             "finite ones",

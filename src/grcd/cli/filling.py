@@ -1,0 +1,150 @@
+"""Commands that fill what is missing: gaps of a table, and the rows after its last. ``commands`` puts them there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import parsing, windows
+from .options import Common, Covariates, Device, Every, Force, Observed, Seed, Trained
+
+if TYPE_CHECKING:
+    from ..model import GRCD
+
+COPIES = 3  # of a forecast that are in memory at once
+Draws = Annotated[int, typer.Option("-n", help="How many draws of each reading.")]
+Evaluations = Annotated[int, typer.Option(help="Network evaluations for each of them.")]
+Posterior = Annotated[str, typer.Option(help="diffusion, or reference: that of the fitted reference alone, and quick.")]
+Levels = Annotated[str | None, typer.Option(help="Levels to write beside the median, e.g. 0.05,0.95.")]
+Ensemble = Annotated[bool, typer.Option("--ensemble", help="Write all draws too: .npz, .parquet or .nc.")]
+Out = Annotated[Path, typer.Option(help="The file to write: .csv, .parquet, .npz or .nc.")]
+Missing = Annotated[list[float] | None, typer.Option(help="A value that marks a missing reading; may be repeated.")]
+
+
+def impute(
+    run: Trained,
+    observed: Observed,
+    out: Out,
+    n: Draws = 100,
+    nfe: Evaluations = 8,
+    posterior: Posterior = "diffusion",
+    quantiles: Levels = None,
+    ensemble: Ensemble = False,
+    missing: Missing = None,
+    covariates: Covariates = None,
+    every: Every = None,
+    common: Common = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    force: Force = False,
+) -> None:
+    """Fill the gaps of a table, with uncertainty: the median of many draws, quantiles, or all of them.
+
+    A run with a window fills them from the rows before and after too.
+    """
+    from ..core.files import refuse_existing
+    from ..data.formats.writing import check_writable_ending
+    from ..data.options import markers
+    from ..model import load
+
+    refuse_existing(out, force)
+    check_writable_ending(out)
+    levels = parsing.shares(quantiles)
+    model = load(run, device)
+    series, draws = windows.of(model), (n, nfe, seed, posterior)
+    marks = markers(missing) or ()
+    if series is None:
+        file = windows.moments_only(observed, "--observed", covariates=covariates, every=every)
+        _moments(model, file, out, levels, ensemble, marks, common, draws)
+        return
+    table = windows.observed(model, series, observed, common, True, every, marks)
+    known = windows.covariates(series, covariates)
+    fillings = series.fillings(table.series, *draws, **known)
+    laid_out = ((rows, table.laid_out(drawn)) for rows, drawn in fillings)
+    shape = (n, len(table.series), *table.shape)
+    windows.filled(series, table, table.series.times, levels).write(out, laid_out, shape, ensemble)
+    gaps = int((table.series.values != table.series.values).sum())
+    rows, each = parsing.counted(len(table.series), "row"), parsing.counted(n, "draw")
+    where = f"{len(table.order)} nodes{windows.in_channels(table)}"
+    print(f"{out}: {parsing.counted(gaps, 'gap')} in {rows} of {where} filled, {each} each")
+
+
+def _moments(
+    model: GRCD,
+    file: str,
+    out: Path,
+    levels: list[float],
+    ensemble: bool,
+    marks: tuple[float, ...],
+    common: bool,
+    draws: tuple[int, int, int, str],
+) -> None:
+    """Each row by itself."""
+    from ..data.formats.filled import Filled
+    from ..data.observed import read_observed
+    from ..data.origin import Origin
+
+    table = read_observed(file, model.graph, marks or Origin.of_run(model.facts).markers or (), common, absent=True)
+    fillings = ((rows, drawn[:, :, table.order]) for rows, drawn in model.fillings(table.x, *draws))
+    shape = (draws[0], len(table.x), len(table.order))
+    Filled(table.node_ids, table.times, levels, model.unit).write(out, fillings, shape, ensemble)
+    gaps, signals, each = (
+        parsing.counted(count, what)
+        for count, what in ((int((table.x != table.x).sum()), "gap"), (len(table.x), "signal"), (draws[0], "draw"))
+    )
+    print(f"{out}: {gaps} in {signals} on {len(table.order)} nodes filled, {each} each")
+
+
+def forecast(
+    run: Trained,
+    observed: Observed,
+    horizon: Annotated[int, typer.Option(help="How many rows to come.")],
+    out: Out,
+    n: Draws = 100,
+    nfe: Evaluations = 8,
+    posterior: Posterior = "diffusion",
+    quantiles: Levels = None,
+    ensemble: Ensemble = False,
+    missing: Missing = None,
+    covariates: Covariates = None,
+    every: Every = None,
+    common: Common = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    force: Force = False,
+) -> None:
+    """The rows after the last of a table, with their times and their uncertainty; by a run with a window."""
+    import numpy as np
+
+    from ..core import memory
+    from ..core.errors import whole_number
+    from ..core.files import refuse_existing
+    from ..data.formats.writing import check_writable_ending
+    from ..data.options import markers
+    from ..model import load
+
+    refuse_existing(out, force)
+    check_writable_ending(out)
+    whole_number("horizon", horizon), whole_number("n", n)
+    levels, model = parsing.shares(quantiles), load(run, device)
+    series = windows.needed(model, run)
+    table = windows.observed(model, series, observed, common, False, every, markers(missing) or ())
+    known = windows.covariates(series, covariates)
+    size = COPIES * 8 * n * horizon * len(table.order) * len(table.channel_order)
+    memory.refuse_over(size, f"{n:,} draws of {horizon:,} rows on {len(table.order)} nodes", "lower -n or --horizon")
+    draws = series.forecast(table.series, horizon, n, nfe, seed, posterior, **known)
+    times = series.ahead(table.series, horizon)
+    shape = (n, horizon, *table.shape)
+    parts = [(np.arange(horizon), table.laid_out(draws))]
+    windows.filled(series, table, times, levels).write(out, parts, shape, ensemble)
+    print(f"{out}: {_ahead(times, horizon)}, {parsing.counted(n, 'draw')} each")
+
+
+def _ahead(times: Any, horizon: int) -> str:
+    """As "12 rows to come, 2024-03-01 00:05 to 2024-03-01 01:00"."""
+    from ..data.times import as_text
+
+    rows = f"{parsing.counted(horizon, 'row')} to come"
+    return rows if times is None else f"{rows}, {as_text(times)[0]} to {as_text(times)[-1]}"

@@ -1,0 +1,298 @@
+"""Rows in time on the command line: which window a training has, what was kept of it, and series for a trained run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..data import Dataset, SeriesDataset
+    from ..data.covariates import Covariates
+    from ..data.formats.filled import Filled
+    from ..data.observed_series import ObservedSeries
+    from ..model import GRCD
+    from ..series_model import SeriesModel
+
+
+# -- training --------------------------------------------------------------------------------------------------------
+
+
+def load(
+    sources: Sequence[str], options: dict[str, Any], window: int | str | None
+) -> tuple[Dataset | SeriesDataset, int]:
+    """The data of a training, and how many rows a window has: the number asked for, or ``auto``; by default auto for
+    files with regular times and for several channels, 1 for everything else. What was decided is printed."""
+    from ..data import SeriesDataset, load_dataset, load_series
+    from ..data.formats.channels import named
+    from ..data.formats.table import SeveralChannels
+    from ..data.loading import load_rows
+
+    several = len(sources) > 1 or bool(named(sources[0])[0])
+    data: Dataset | SeriesDataset
+    if window == 1 and not several:
+        try:
+            return load_dataset(sources[0], **options), 1
+        except SeveralChannels:
+            return load_series(sources[0], **options), 1
+    if several:
+        data = load_series(sources, **options)
+    else:
+        data = load_rows(sources[0], **options) if window is None else load_series(sources[0], **options)
+    if not isinstance(data, SeriesDataset):
+        return data, 1
+    steps = window if isinstance(window, int) else _suggested(data)
+    data.refuse_short(steps)
+    if steps == 1 and len(data.channels) == 1 and not several:
+        return load_dataset(sources[0], **options), 1
+    return data, steps
+
+
+def of_moments(settings: Iterable[str]) -> bool:
+    """Whether there are settings that only a model of single moments has; which is said."""
+    from ..training.window_config import WindowConfig
+
+    apart = [name for name in settings if name not in {entry.name for entry in fields(WindowConfig)}]
+    if apart:
+        _decided(f"window: 1 row, for --set {apart[0]} is a setting of single rows; --window T takes T rows")
+    return bool(apart)
+
+
+def _suggested(data: SeriesDataset) -> int:
+    """What the inspection suggests of the training rows, if the validation rows gain by it."""
+    from ..report import in_time
+    from ..training import past
+
+    train, val = data.part("train"), data.part("val")
+    steps = in_time.facts(train, data.channels, data.units)["window_suggested"]
+    steps = min(steps, max(s.stop - s.start for s in val.stretches))
+    gain = past.gain(train, val, steps) if steps > 1 else 0.0
+    if gain <= 0:
+        why = "validation rows gain nothing by the past" if steps > 1 else "a row says little of the next one"
+        _decided(f"window: 1 row, for {why}; --window T takes T all the same")
+        return 1
+    rows = spell(steps, data.series.interval)
+    _decided(f"window: {rows}; a validation reading gains {gain:.2f} nats by the past. --window 1 takes single rows")
+    return steps
+
+
+def _decided(what: str) -> None:
+    """At once: a training may take long."""
+    print(what, file=sys.stderr)
+
+
+def spell(steps: int, interval: Any) -> str:
+    """As "12 rows (1h)"."""
+    from ..data.series import readable
+
+    rows = f"{steps} row{'s' * (steps != 1)}"
+    return rows if interval is None else f"{rows} ({readable(steps * interval)})"
+
+
+def is_series(data: Dataset | SeriesDataset) -> bool:
+    """Whether rows are in time."""
+    from ..data import SeriesDataset
+
+    return isinstance(data, SeriesDataset)
+
+
+def remembered(
+    data: Any, sources: Sequence[str], options: dict[str, Any], command: str, covariates: Path | None
+) -> Any:
+    """A dataset, of either kind, with what brings it again."""
+    source = sources[0] if len(sources) == 1 else list(sources)
+    origin = replace(data.origin, options={"source": source, **options}, command=command)
+    if covariates is not None:
+        origin = replace(origin, further={**origin.further, "covariates": str(covariates)})
+    return replace(data, origin=origin)
+
+
+def kept(model: GRCD, steps: int) -> list[str]:
+    """What training has kept and chosen, in plain words."""
+    result, lines = model.result, [f"window: {spell(steps, model.series.interval)}"]
+    lines.append(f"calendar: {_named(result.get('calendar'), 'none, readings do not follow the clock')}")
+    if "covariates" in result and result["covariates"] is not None:
+        lines.append(f"covariates kept: {_named(result['covariates'], 'none, validation rows gain nothing by them')}")
+    reference = result.get("reference", result.get("shrinkage"))
+    words = reference.get("words", reference) if isinstance(reference, dict) else reference
+    lines.append(f"reference: {_named(words, 'as the method has it')}")
+    scores = result.get("crps"), result.get("crps_reference_alone")
+    crps = f"CRPS {scores[0]:.4f} in validation windows, of the reference alone {scores[1]:.4f}" if all(scores) else ""
+    if "network" in result:
+        used = "the network is used" if result["network"] else "the network is no better, and the reference used alone"
+        lines.append("; ".join(part for part in (used, crps) if part))
+    return lines
+
+
+def _named(value: Any, nothing: str) -> str:
+    """Whatever was chosen, on a line."""
+    if isinstance(value, dict):
+        texts = {key: f"{part:g}" if isinstance(part, float) else str(part) for key, part in value.items()}
+        return ", ".join(f"{key.replace('_', ' ')} {text}" for key, text in texts.items()) or nothing
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or nothing
+    return nothing if value in (None, "", "none") else str(value)
+
+
+# -- trained runs ----------------------------------------------------------------------------------------------------
+
+
+def of(model: GRCD) -> SeriesModel | None:
+    """The model of windows that a run holds; None for a run of single moments."""
+    from ..core.errors import InputError
+
+    try:
+        return model.series
+    except InputError:
+        return None
+
+
+def needed(model: GRCD, run: Path) -> SeriesModel:
+    """The model of windows that a run holds."""
+    from ..core.errors import InputError
+
+    series = of(model)
+    if series is None:
+        do = "train one with --window 12, say, on rows in time"
+        raise InputError(f"{run}, a run of single moments", "a run with a window: only that knows of time", do)
+    return series
+
+
+def observed(
+    model: GRCD,
+    series: SeriesModel,
+    files: Sequence[str],
+    common: bool = False,
+    absent: bool = False,
+    every: str | None = None,
+    missing: Sequence[float] = (),
+) -> ObservedSeries:
+    """Rows in time from files, as a run of windows takes them."""
+    from ..data.observed_series import Wanted, read_observed_series
+    from ..data.origin import Origin
+
+    wanted = Wanted(series.space.graph, series.channels, series.units, series.interval)
+    marks = missing or Origin.of_run(model.facts).markers or ()
+    return read_observed_series(files, wanted, marks, common, absent, every)
+
+
+def filled(series: SeriesModel, table: ObservedSeries, times: Any, levels: Sequence[float]) -> Filled:
+    """What is written of draws, in the layout of the table that came in."""
+    from ..data.formats.filled import Filled
+
+    unit = table.units[0] if table.units and not table.variables else ""
+    units = table.units if table.variables else ()
+    absent = table.laid_out(lacking(series))
+    return Filled(table.node_ids, times, levels, unit, table.variables, units, table.long, absent)
+
+
+def lacking(series: SeriesModel) -> np.ndarray:  # (nodes, channels) of bool
+    """Channels that a node never had in training, and has none of now."""
+    import numpy as np
+
+    mask = np.zeros((len(series.space.graph), series.space.channels), dtype=bool)
+    mask.ravel()[series.lacking] = True
+    return mask
+
+
+def in_channels(table: ObservedSeries) -> str:
+    """As " and 3 channels"; nothing for one."""
+    return f" and {len(table.channel_order)} channels" if len(table.channel_order) > 1 else ""
+
+
+def covariates(series: SeriesModel, file: Path | None) -> dict[str, Any]:
+    """As a keyword: what a file says of those that a run has kept; a run without takes none."""
+    from ..core.errors import InputError, some
+
+    if file is None:
+        if kept_by(series):
+            names = some(kept_by(series))
+            raise InputError(f"no covariates for a run that has kept {names}", "their values", "--covariates FILE")
+        return {}
+    if not kept_by(series):
+        raise InputError(f"--covariates {file} for a run that has kept none", "no covariates", "leave --covariates out")
+    return {"covariates": read(file)}
+
+
+def remembered_covariates(model: GRCD) -> Path | None:
+    """The file that a run was trained with."""
+    from ..data.origin import Origin
+
+    file = Origin.of_run(model.facts).further.get("covariates")
+    return None if file is None or not kept_by(model.series) else Path(file)
+
+
+def kept_by(series: SeriesModel) -> tuple[str, ...]:
+    """Names of covariates."""
+    return getattr(series, "covariates", ())
+
+
+def read(file: Path) -> Covariates:
+    """From a file, and what is to be said of it."""
+    from ..data.covariates import Covariates
+    from ..data.notes import warn
+
+    table = Covariates.read(file)
+    warn(table.notes)
+    return table
+
+
+def moments_only(files: Sequence[str], flag: str, **others: Any) -> str:
+    """The one file of a command on a run of moments, which takes no channels and none of these ``others``."""
+    from ..core.errors import InputError
+    from ..data.formats.channels import named
+
+    for name, value in others.items():
+        if value is not None:
+            do = f"leave --{name} out, or train a run with --window"
+            raise InputError(f"--{name} for a run of single moments", "a run with a window", do)
+    if len(files) > 1 or named(files[0])[0]:
+        got = f"{flag} {' '.join(files)} for a run of single moments"
+        raise InputError(got, "one file, of one variable", "give one file, without a name")
+    return files[0]
+
+
+# -- evaluation ------------------------------------------------------------------------------------------------------
+
+
+def evaluate(file: Path, source: dict[str, Any], split: str, common: bool, as_json: bool, asked: list[str]) -> None:
+    """Windows of a file against those of a run's data, printed; ``asked`` are options that only moments have."""
+    from ..core.errors import InputError
+    from ..data import load_series
+    from ..evaluation import windows as evaluation
+
+    if asked:
+        raise InputError(f"{', '.join(asked)} for windows", "aMMD and the floor", "leave them out")
+    data = load_series(**source)
+    scores = evaluation.evaluate(read_samples(file, data, common), data, split)
+    if as_json:
+        print(json.dumps(scores.to_dict()))
+        return
+    print(f"{file}: {scores.n} windows against those of the {split} split of {data.name} (MMD^2, lower is better)")
+    print(scores)
+    print("floor: training windows against the same split; unbiased estimates may come out just below zero")
+
+
+def read_samples(file: Path, data: SeriesDataset, common: bool) -> np.ndarray:  # (n, steps, nodes, channels)
+    """Windows of a file, in the data's order of nodes and channels."""
+    import numpy as np
+
+    from ..core.errors import InputError, some
+    from ..data.formats.windows import read_windows
+    from ..data.matching import fitted
+    from ..data.observed_series import NAMELESS
+
+    windows, where = read_windows(file), str(file)
+    names, columns = windows.channels, np.arange(windows.signals.shape[2], dtype=float)[None]
+    if len(names) == len(data.channels) == 1 and (names[0] in NAMELESS or data.channels[0] in NAMELESS):
+        names = data.channels
+    if {*names} != {*data.channels}:
+        got = f"{where} with the channels {some(name or 'without a name' for name in names)}"
+        raise InputError(got, some(data.channels), "sample from the run that they are compared with")
+    places = fitted(columns, windows.node_ids, data.graph, where, common=common)[0][0].astype(int)
+    return windows.signals[:, :, places][..., [names.index(name) for name in data.channels]]

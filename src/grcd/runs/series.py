@@ -1,0 +1,162 @@
+"""Training on a series, kept in a run folder: as ``train`` does for signals, and what the folder holds then."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..core.errors import InputError, InputWarning, some
+from ..data.clock import Clock
+from ..data.normalizer import Normalizer
+from ..data.origin import Origin
+from ..data.series import Series
+from ..data.timeline import Timeline
+from ..diffusion.conditional import Conditional
+from ..graphs.space import SignalSpace
+from ..references.calendar import CalendarMean
+from ..references.stationary import Stationary
+from ..tasks.guided import Guided
+from ..training import conditional, windows
+from ..training.config import Config
+from ..training.window_config import WindowConfig
+from ..training.windows import WindowModel
+from . import contents
+from .folder import Run, read
+from .train import refuse_outside
+
+MEAN = ("table", "mean", "sd", "spread")
+
+
+@dataclass(frozen=True)
+class TrainedSeries:
+    """A trained model of windows, what its run folder says of it, and how training went."""
+
+    model: WindowModel
+    facts: dict
+    result: dict
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All its numbers by name: graph, network if it is used, reference, mean."""
+        law, mean = self.model.law, self.model.mean
+        network = law.network if isinstance(law, Conditional) else law.diffusion.network
+        parts = {
+            "graph": contents.of_graph(law.space.graph),
+            "network": {} if network is None else network.state_dict(),
+            "reference": law.reference.tensors(),
+            "mean": {key: getattr(mean, key).clone() for key in MEAN},
+        }
+        return contents.named(parts)
+
+
+@dataclass(frozen=True)
+class Variables:
+    """What is read at the nodes: channels by name, and their units; "" where they have none."""
+
+    channels: tuple[str, ...] = ("",)
+    units: tuple[str, ...] = ("",)
+
+
+def train(
+    space: SignalSpace,
+    config: Config | WindowConfig,
+    device: torch.device,
+    series: dict[str, Series],  # train and val, in their own units
+    variables: Variables,
+    run: str | Path | None = None,
+    force: bool = False,
+    name: str = "series",
+    origin: Origin | None = None,
+) -> TrainedSeries:
+    """Train on rows in time; with ``run`` in that folder, where the same call goes on."""
+    flat = {split: part.values.reshape(len(part), -1) for split, part in series.items()}
+    refuse_outside(flat["train"], config.bounds)
+    for split, part in series.items():
+        _refuse_short(part, space.steps, split)
+    moments = _moments(flat["train"], space)
+    facts = contents.described(space, config, flat, moments.to_dict(), name)
+    facts["data"] |= {
+        "missing": float(np.isnan(flat["train"]).mean()),
+        "made": (origin or Origin()).to_dict(),
+        "channels": list(variables.channels),
+        "units": list(variables.units),
+        "timeline": Timeline.of(series["train"]).to_dict(),
+        "lacking": np.flatnonzero(np.isnan(flat["train"]).all(axis=0)).tolist(),
+    }
+    with nullcontext() if run is None else Run(run, facts, force) as folder:
+        if folder is not None and folder.finished:
+            manifest, tensors = read(folder.path)
+            with contents.fitting(folder.path):
+                return restored(space, config, device, manifest, tensors)
+        hooks: dict[str, Any] = {} if folder is None else {"log": folder.log, "resume": folder.resume}
+        model, result = windows.fit(space, series["train"], series["val"], config, device, **hooks)
+        result |= {"clock": model.clock.to_dict()}
+        trained = TrainedSeries(model, facts, result)
+        if folder is not None:
+            folder.finish(trained.tensors(), result)
+        return trained
+
+
+def restored(
+    space: SignalSpace,
+    config: Config | WindowConfig,
+    device: torch.device,
+    manifest: dict,
+    tensors: dict[str, Tensor],
+) -> TrainedSeries:
+    """What was saved, if it is all of one size."""
+    result = manifest["result"]
+    numbers = contents.part({key: value.to(device) for key, value in tensors.items()}, "mean")
+    mean, clock = CalendarMean(*(numbers[key] for key in MEAN)), Clock.from_dict(result["clock"])
+    law: Conditional | Guided
+    if isinstance(config, WindowConfig):
+        numbers = contents.part({key: value.to(device) for key, value in tensors.items()}, "reference")
+        reference = Stationary.from_tensors(numbers, space.spectrum.basis)
+        if reference.d != space.d:
+            raise ValueError("reference and windows have different sizes")
+        network = None
+        if result["network"]:
+            network = conditional.fresh_network(space, len(clock.names), config)
+            network.load_state_dict(contents.part(tensors, "network"))
+            network = network.to(device).eval().requires_grad_(False)
+        law = Conditional(space, reference, network)
+    else:
+        law = Guided(contents.restored_diffusion(space, config, device, manifest, tensors))
+    if len(mean.mean) * space.steps != space.d:
+        raise ValueError("mean and windows have different sizes")
+    return TrainedSeries(WindowModel(law, clock, mean, result["calendar"]), manifest, result)
+
+
+def _refuse_short(series: Series, steps: int, split: str) -> None:
+    """Fewer rows than a window between any two breaks."""
+    longest = max((s.stop - s.start for s in series.stretches), default=0)
+    if longest < steps:
+        which = {"train": "training", "val": "validation"}[split]
+        raise InputError(
+            f"a window of {steps} rows, and {longest} {which} rows at most between two breaks",
+            f"windows of up to {longest} rows",
+            f"--window {max(1, longest)} or less, or more rows; breaks in the times go with --every",
+        )
+
+
+def _moments(x: np.ndarray, space: SignalSpace) -> Normalizer:
+    """Mean and spread of columns; 0 and 1 of those that have no readings, or always the same."""
+    seen = ~np.isnan(x)
+    count = np.maximum(seen.sum(axis=0), 1)
+    mean = np.where(seen, x, 0.0).sum(axis=0) / count
+    std = np.sqrt(np.square(np.where(seen, x - mean, 0.0)).sum(axis=0) / count)
+    if not np.isfinite(std).all():
+        raise InputError("readings too large to average", "values below about 1e150", "rescale them")
+    still = seen.any(axis=0) & (std == 0)
+    if still.any():
+        nodes = [space.graph.node_ids[i] for i in np.unique(np.flatnonzero(still) // space.channels)]
+        warnings.warn(
+            f"training readings never change at {some(nodes)}: neither will what is drawn", InputWarning, stacklevel=4
+        )
+    return Normalizer(mean, np.where(std > 0, std, 1.0))

@@ -1,0 +1,207 @@
+"""A trained model of windows: series in, series out, in the units of the readings.
+
+``GRCD`` holds one where there is a window, or where there are several channels. It converts between readings and
+z-scores, by mean and spread of the calendar, and calls tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .core import memory
+from .core.errors import InputError, whole_number
+from .core.streams import Stream
+from .data.normalizer import Normalizer, warn_of_units
+from .data.series import Series
+from .data.timeline import Timeline
+from .diffusion.conditional import Conditional
+from .graphs.space import SignalSpace
+from .runs.series import TrainedSeries
+from .tasks import context, windows
+from .tasks.fill import refuse_unknown
+from .tasks.guided import Guided
+from .training.config import bounds_of
+
+COPIES = 3  # of what is drawn that are in memory at once
+SAMPLED = 64  # windows at a time
+
+
+class SeriesModel:
+    """What a trained model says of series of its nodes and channels.
+
+    Arguments that several methods have:
+    ``series``       rows in time, values (rows, nodes, channels) with NaN where missing
+    ``n``            how many draws
+    ``nfe``          network evaluations for each window of them
+    ``posterior``    "diffusion", the model's own, or "reference": that of the reference alone
+    """
+
+    def __init__(self, trained: TrainedSeries):
+        self.trained, self.model = trained, trained.model
+        about = trained.facts["data"]
+        self.channels: tuple[str, ...] = tuple(about["channels"])
+        self.units: tuple[str, ...] = tuple(about["units"])
+        self.timeline = Timeline.from_dict(about["timeline"])
+        self.moments = Normalizer.of(trained.facts["normalizer"])
+        self.lacking: list[int] = about["lacking"]  # columns of which training saw nothing
+        self.bounds = bounds_of(trained.facts["config"]["support"])
+
+    @property
+    def law(self) -> Conditional | Guided:
+        """Of z-scored windows."""
+        return self.model.law
+
+    @property
+    def space(self) -> SignalSpace:
+        return self.law.space
+
+    @property
+    def interval(self) -> np.timedelta64 | float | None:
+        """Between rows."""
+        return self.timeline.interval
+
+    def fillings(
+        self,
+        series: Series,
+        n: int = 100,
+        nfe: int = 8,
+        seed: int = 0,
+        posterior: str = "diffusion",
+        chunk: int | None = None,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Some rows at a time: their numbers, and draws (n, rows, nodes, channels) that keep what was observed."""
+        z, about = self._scored(series)
+        parts = windows.fill(self._law(posterior), z, about[2], series.stretches, n, nfe, seed, chunk=chunk)
+        return ((rows, self._filled(drawn, rows, about, series.values[rows])) for rows, drawn in parts)
+
+    def forecast(
+        self, series: Series, horizon: int, n: int = 100, nfe: int = 8, seed: int = 0, posterior: str = "diffusion"
+    ) -> np.ndarray:  # (n, horizon, nodes, channels)
+        """The rows after the last."""
+        return next(self.forecasts(series, [len(series)], horizon, n, nfe, seed, posterior))
+
+    def forecasts(
+        self,
+        series: Series,
+        ends: Sequence[int],
+        horizon: int,
+        n: int = 100,
+        nfe: int = 8,
+        seed: int = 0,
+        posterior: str = "diffusion",
+    ) -> Iterator[np.ndarray]:  # each (n, horizon, nodes, channels)
+        """Forecasts as if the series ended before each of the rows ``ends``."""
+        whole_number("horizon", horizon)
+        law = self._law(posterior)
+        for end in ends:
+            stretch = next((s for s in series.stretches if s.start < end <= s.stop), slice(0, 0))
+            first = max(stretch.start, end - self.space.steps)  # no window looks further back
+            past = Series(series.values[first:end], None if series.times is None else series.times[first:end])
+            z, _ = self._scored(past, warn=len(ends) == 1)
+            ahead = self.timeline.ahead(past, horizon)
+            times = None if past.times is None or ahead is None else np.concatenate([past.times, ahead])
+            mean, spread, days = self.model.about(times, len(past) + horizon)
+            drawn = windows.forecast(law, z, days, horizon, n, nfe, seed, number=0 if len(ends) == 1 else end)
+            rows = slice(len(past), None)
+            yield self._units(drawn * spread[rows] + mean[rows])
+
+    def ahead(self, series: Series, horizon: int) -> np.ndarray | None:  # (horizon,)
+        """The times of the rows after the last, where rows have times."""
+        return self.timeline.ahead(series, horizon)
+
+    def sample(
+        self, n: int, nfe: int = 4, seed: int = 0, start: Any = None, posterior: str = "diffusion"
+    ) -> tuple[np.ndarray, np.ndarray | None]:  # (n, steps, nodes, channels), (n, steps)
+        """Windows out of nothing, and their times: those of training windows by the seed, or from ``start`` on."""
+        whole_number("n", n)
+        steps, law = self.space.steps, self._law(posterior)
+        memory.refuse_over(COPIES * 8 * n * self.space.d, f"n = {n:,} windows of {self.space.d:,} readings", "lower n")
+        times: np.ndarray | None
+        if start is not None:
+            times = np.broadcast_to(self.timeline.starting(start, steps), (n, steps))
+        else:
+            count = int(self.timeline.windows(steps).sum())
+            number = Stream(seed, "sample start").integers(0, n, count).numpy()
+            times = self.timeline.times(number, steps)
+        about = self.model.about(None if times is None else times.ravel(), n * steps)
+        mean, spread, days = (part.unflatten(0, (n, steps)) for part in about)
+        z = law.sample(days, nfe, seed) if isinstance(law, Guided) else self._windows(law, days, nfe, seed)
+        return self._units(z * spread + mean), times
+
+    def _windows(self, law: Conditional, days: Tensor, nfe: int, seed: int) -> Tensor:
+        parts = (windows.sample(law, some, nfe, seed, k * SAMPLED) for k, some in enumerate(days.split(SAMPLED)))
+        return torch.cat(list(parts))
+
+    def log_prob(self, series: Series) -> np.ndarray:  # (rows,)
+        """Of each row given all other rows of the window about it, in its units, under the reference."""
+        z, about = self._scored(series)
+        scores = context.of_rows(self.law.reference, self.space, z, series.stretches)
+        scale = torch.where(z.isnan(), 0, about[1].log()).sum(1).cpu()
+        return (scores - scale).numpy()
+
+    def node_log_prob(self, series: Series) -> np.ndarray:  # (rows, nodes, channels)
+        """Of each reading given what the other nodes read in the window about it; NaN where there is none."""
+        z, about = self._scored(series)
+        scores = context.of_readings(self.law.reference, self.space, z, series.stretches)
+        return (scores - about[1].log().cpu()).numpy().reshape(series.values.shape)
+
+    def augment(
+        self, series: Series, strength: float, n: int = 1, nfe: int = 4, seed: int = 0
+    ) -> np.ndarray:  # (n, rows, nodes, channels)
+        """Variations of complete rows: at ``strength`` 0 themselves, at 1 any rows."""
+        z, about = self._scored(series)
+        gaps = int(z.isnan().sum())
+        if gaps:
+            raise InputError(f"{gaps} missing readings in rows to vary", "complete rows", "fill them first (impute)")
+        whole_number("n", n)
+        what = f"n = {n:,} variations of {len(series):,} rows"
+        memory.refuse_over(COPIES * 8 * n * series.values.size, what, "lower n, or vary fewer rows at a time")
+        varied = np.repeat(series.values[None], n, axis=0)
+        if strength != 0:
+            for rows, drawn in windows.vary(self.law, z, about[2], series.stretches, strength, n, nfe, seed):
+                varied[:, rows] = self._filled(drawn, rows, about)
+        return varied
+
+    # -- between readings and z-scores -----------------------------------------------------------------------------
+
+    def _law(self, posterior: str) -> Conditional | Guided:
+        refuse_unknown(posterior)
+        return self.law if posterior == "diffusion" else self.law.alone
+
+    def _scored(self, series: Series, warn: bool = True) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
+        """z-scores (rows, columns), and mean, spread and calendar of the rows."""
+        shape = (len(self.space.graph), self.space.channels)
+        if series.values.shape[1:] != shape:
+            raise InputError(
+                f"rows of {series.values.shape[1:]} readings (nodes, channels)",
+                f"{shape}",
+                "give all nodes and channels",
+            )
+        self.timeline.refuse_other(series)
+        x = series.values.reshape(len(series), -1)
+        if np.isinf(x).any():
+            raise InputError("infinite readings", "finite numbers, or NaN where missing", "correct or drop them")
+        if warn:
+            warn_of_units(x, self.moments, self.space.graph, self.channels)
+        about = self.model.about(series.times, len(series))
+        return (torch.tensor(x).to(about[0]) - about[0]) / about[1], about
+
+    def _filled(
+        self, z: Tensor, rows: np.ndarray, about: tuple[Tensor, Tensor, Tensor], observed: np.ndarray | None = None
+    ) -> np.ndarray:  # (n, rows, nodes, channels)
+        mean, spread = (part[torch.from_numpy(rows).to(part.device)] for part in about[:2])
+        x = self._units(z * spread + mean)
+        return x if observed is None else np.where(np.isnan(observed), x, observed)
+
+    def _units(self, x: Tensor) -> np.ndarray:  # (..., columns) -> (..., nodes, channels)
+        """Within the support, as a sensor that saturates; NaN for a channel that a node never had."""
+        values = x.double().cpu().numpy()
+        if self.bounds is not None:
+            np.clip(values, *self.bounds, out=values)
+        values[..., self.lacking] = np.nan
+        return values.reshape(*values.shape[:-1], len(self.space.graph), self.space.channels)

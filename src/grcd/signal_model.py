@@ -1,0 +1,206 @@
+"""A trained model of signals by themselves: signals in, signals out, in their own units.
+
+``GRCD`` holds one where there is no window. It converts between readings and z-scores, and calls tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from .core import memory
+from .core.errors import InputError, whole_number
+from .core.progress import bar
+from .core.rows import BLOCK, split
+from .data.linear import Linear
+from .data.marginals import ZScored
+from .data.normalizer import Normalizer, check_signals, warn_of_empty, warn_of_units
+from .graphs.space import SignalSpace
+from .references.observations import Observations
+from .runs.contents import Trained
+from .tasks import fill, likelihood, vary
+from .tasks.sample import Memory, sample
+
+COPIES = 3  # of generated signals that are in memory at once
+
+
+@dataclass(frozen=True)
+class SignalModel:
+    """What a trained model says of signals; arguments are those of ``GRCD``'s methods."""
+
+    trained: Trained
+    bounds: tuple[float, float] | None  # of generated readings
+    memory: Memory  # of what was sampled last
+
+    @property
+    def space(self) -> SignalSpace:
+        return self.trained.diffusion.space
+
+    @property
+    def device(self) -> torch.device:
+        return self.trained.diffusion.device
+
+    def sample(
+        self,
+        n: int,
+        nfe: int = 4,
+        seed: int = 0,
+        solver: str | None = None,
+        rho: float | None = None,
+        grid: str | Sequence[float] | None = None,
+        batch: int | None = None,
+        precision: str = "float32",
+        start: float | None = None,
+    ) -> np.ndarray:  # (n, nodes)
+        """New signals (n, nodes), in the units of the training signals, with ``nfe`` network evaluations each.
+
+        ``solver``, ``grid`` (name or levels), ``rho`` and ``start`` (share of the largest level) default to the plan's,
+        or the method's. ``precision`` "bfloat16" is faster. The first signals of a seed are the same for every ``n``.
+        """
+        diffusion = self.trained.diffusion
+        batch = diffusion.batch if batch is None else batch
+        whole_number("n", n), whole_number("batch", batch)
+        what = f"n = {n:,} signals on {len(self.space.graph)} nodes"
+        memory.refuse_over(COPIES * 8 * n * self.space.d, what, "lower n")
+        choice = diffusion.choice(nfe, solver=solver, rho=rho, grid=grid, start=start)
+        choices = (choice.solver, nfe, tuple(diffusion.levels(nfe, choice)))
+        captured = self.memory if self.memory.again(n, batch, precision, choices) else None
+        with bar("sampling", n) as advance:
+            z = sample(diffusion, n, "terminal", seed, choices, batch, precision, captured, advance)
+        return self.space.shaped(self._in_units(z))
+
+    def impute(
+        self,
+        signals: ArrayLike,  # (signals, nodes) in their own units, NaN where missing
+        n: int = 100,
+        nfe: int = 8,
+        seed: int = 0,
+        posterior: str = "diffusion",
+        solver: str | None = None,
+        batch: int | None = None,
+    ) -> np.ndarray:  # (n, signals, nodes)
+        """Fill the gaps (NaN) of ``signals`` (signals, nodes) ``n`` times over: (n, signals, nodes).
+
+        What was observed comes out as it went in.
+        """
+        x = check_signals(signals, self.space, "signals to fill", least=1, gaps=True)
+        parts = self.fillings(x, n, nfe, seed, posterior, solver, batch)
+        ensemble = np.empty((n, *x.shape))
+        for rows, draws in parts:
+            ensemble[:, rows] = draws
+        return self.space.shaped(ensemble)
+
+    def fillings(
+        self,
+        x: np.ndarray,  # (signals, nodes), checked
+        n: int,
+        nfe: int = 8,
+        seed: int = 0,
+        posterior: str = "diffusion",
+        solver: str | None = None,
+        batch: int | None = None,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """``impute`` for some of the signals ``x`` at a time: their rows, and their draws (n, rows, nodes)."""
+        z, gaps = ZScored(x, self.trained.normalizer, self.device), np.isnan(x).any(axis=1)
+        whole_number("n", n), whole_number("batch", 1 if batch is None else batch)
+        fill.refuse_heavy(n, self.space.d)
+        warn_of_empty(x)
+        warn_of_units(x, Normalizer.of(self.trained.facts["normalizer"]), self.space.graph)
+        options = n, nfe, seed, posterior, solver, batch
+        filled = fill.fill(self.trained.diffusion, lambda rows: Observations(z[rows]), np.flatnonzero(gaps), *options)
+        whole = split(np.flatnonzero(~gaps), BLOCK // (n * self.space.d))  # nothing to fill
+        return chain(
+            ((rows, np.broadcast_to(x[rows], (n, *x[rows].shape))) for rows in whole),
+            ((rows, np.where(np.isnan(x[rows]), self._in_units(draws), x[rows])) for rows, draws in filled),
+        )
+
+    def infer(
+        self,
+        y: ArrayLike,  # (signals, m) linear readings, NaN where there is none
+        H: ArrayLike | sp.sparray,  # (m, nodes): what each of them is made of; dense or sparse
+        noise: ArrayLike = 0.0,  # standard deviation of each, or of all
+        n: int = 100,
+        nfe: int = 8,
+        seed: int = 0,
+        posterior: str = "diffusion",
+        solver: str | None = None,
+    ) -> np.ndarray:  # (n, signals, nodes)
+        """Draw signals ``x`` (n, signals, nodes) given sums, averages or other linear readings ``y = H x + noise``.
+
+        ``y`` (signals, m) has NaN where there is no reading, ``H`` (m, nodes) may be sparse, and ``noise`` is the
+        standard deviation of each of the ``m``, or of all. All in the signals' units.
+        """
+        if not isinstance(self.trained.normalizer, Normalizer):
+            raise InputError("a model with marginals=quantile", "one on z-scores", "train without marginals=quantile")
+        whole_number("n", n)
+        fill.refuse_heavy(n, self.space.d)
+        linear = Linear.checked(y, H, noise, self.space.d).z_scored(self.trained.normalizer).to(self.device)
+        rows, ensemble = np.arange(len(linear.y)), np.empty((n, len(linear.y), self.space.d))
+
+        def observed(rows: np.ndarray) -> Observations:
+            return Observations(linear.y[rows], linear.H, linear.variance)
+
+        for some, draws in fill.fill(self.trained.diffusion, observed, rows, n, nfe, seed, posterior, solver):
+            ensemble[:, some] = self._in_units(draws)
+        return self.space.shaped(ensemble)
+
+    def augment(
+        self, signals: ArrayLike, strength: float, n: int = 1, nfe: int = 4, seed: int = 0
+    ) -> np.ndarray:  # (n, signals, nodes)
+        """``n`` variations (n, signals, nodes) of ``signals``: at ``strength`` 0 the signal itself, at 1 any signal."""
+        diffusion = self.trained.diffusion
+        whole_number("n", n)
+        x = self._familiar(signals, "signals to vary")
+        what = f"n = {n:,} variations of {len(x)} signals on {len(self.space.graph)} nodes"
+        memory.refuse_over(COPIES * 8 * n * x.size, what, "lower n, or vary fewer signals at a time")
+        varied = np.repeat(x[None], n, axis=0).astype(np.float64)
+        z = ZScored(x, self.trained.normalizer, self.device)
+        for rows, variations in vary.vary(diffusion, z, strength, n, nfe, seed):
+            varied[:, rows] = self._in_units(variations).swapaxes(0, 1)
+        return self.space.shaped(varied)
+
+    def log_prob(
+        self, signals: ArrayLike, posterior: str = "diffusion", steps: int = 16, probes: int = 4, seed: int = 0
+    ) -> tuple[np.ndarray, np.ndarray]:  # two of (signals,)
+        """Log-likelihood of each of ``signals`` (signals, nodes) in nats, and half of its 95 % interval.
+
+        Under the reference alone it is exact, and that of what was observed where there are gaps. Under the model more
+        ``steps`` of its flow, and more ``probes`` of its divergence, make the interval narrower.
+        """
+        diffusion = self.trained.diffusion
+        whole_number("steps", steps), whole_number("probes", probes)
+        fill.refuse_unknown(posterior)
+        x = self._familiar(signals, "signals to score", gaps=True)
+        gaps = int(np.isnan(x).sum())
+        if gaps and posterior != "reference":
+            do = "take posterior='reference' (--posterior reference), which scores what is there, or fill them (impute)"
+            raise InputError(f"{gaps} missing readings in signals to score", "complete signals", do)
+        z = ZScored(x, self.trained.normalizer, self.device)
+        return likelihood.of_signals(diffusion, z, posterior == "reference", steps, probes, seed)
+
+    def node_log_prob(self, signals: ArrayLike) -> np.ndarray:  # (signals, nodes)
+        """How probable each reading is given all others of its signal, under the reference: low ones stand out.
+
+        Log-densities (signals, nodes) of ``signals`` (signals, nodes); NaN where there is no reading.
+        """
+        diffusion = self.trained.diffusion
+        x = self._familiar(signals, "signals to score", gaps=True)
+        return likelihood.of_readings(diffusion, ZScored(x, self.trained.normalizer, self.device))
+
+    def _in_units(self, z: Tensor) -> np.ndarray:  # (..., d) twice
+        """z-scores as readings; those beyond an end of the support are set to it, as a sensor that saturates does."""
+        x = self.trained.normalizer.undo(z.flatten(0, -2).cpu().numpy()).reshape(z.shape)
+        return x if self.bounds is None else np.clip(x, *self.bounds, out=x)
+
+    def _familiar(self, signals: ArrayLike, what: str, gaps: bool = False) -> np.ndarray:
+        """Signals as an array, after a look at their units."""
+        x = check_signals(signals, self.space, what, least=1, gaps=gaps)
+        warn_of_units(x, Normalizer.of(self.trained.facts["normalizer"]), self.space.graph)
+        return x

@@ -1,0 +1,75 @@
+"""Does the past help? By how much windows make held-out readings more probable than single rows do.
+
+Under a Gaussian reference of z-scores about the calendar's mean, fitted to the training rows, validation windows of
+``T`` rows have a joint density, and so have their rows one by one. The difference of the logarithms, over the number of
+readings, is what a reading gains by what it is told of other rows:
+
+    gain = (log p(x_1, ..., x_T) - sum_t log p(x_t)) / readings
+
+nats, below 0 where correlations in time were learned that do not hold later. A few rows and columns are enough to tell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..core.rows import evenly
+from ..data.clock import Clock
+from ..data.series import Series
+from ..references.calendar import CalendarMean
+from ..references.stationary import Shrinkage, Stationary, lag_covariances
+
+ROWS = 4  # of a window that is looked at, at most
+COLUMNS = 64  # nodes times channels, at most
+WINDOWS = 256  # of validation rows, at most
+
+
+def gain(train: Series, val: Series, steps: int) -> float:
+    """Nats that a validation reading gains by the other rows of its window; 0 where there is no such window."""
+    rows = min(steps, ROWS)
+    starts = val.starts(rows)
+    columns = _columns(train)
+    if rows < 2 or not len(starts) or not len(columns):
+        return 0.0
+    z, held = _scored(train, val, columns)
+    C = lag_covariances(z, rows, train.stretches)
+    chosen = starts[evenly(len(starts), WINDOWS)]
+    windows = held[torch.from_numpy(chosen[:, None] + np.arange(rows))]  # (windows, rows, columns)
+    count = int((~windows.isnan()).sum())
+    if not count:
+        return 0.0
+    return (_log_prob(C, windows.flatten(1)) - _log_prob(C[:1], windows.flatten(0, 1))) / count
+
+
+def _columns(train: Series) -> np.ndarray:
+    """Of nodes evenly chosen, those that vary."""
+    nodes, channels = train.values.shape[1:]
+    chosen = evenly(nodes, max(1, COLUMNS // channels))
+    columns = (chosen[:, None] * channels + np.arange(channels)).ravel()
+    x = train.values.reshape(len(train), -1)[:, columns]
+    low, high = (each(np.where(np.isnan(x), end, x), axis=0) for each, end in ((np.min, np.inf), (np.max, -np.inf)))
+    return columns[high > low]
+
+
+def _scored(train: Series, val: Series, columns: np.ndarray) -> tuple[Tensor, Tensor]:  # two of (rows, columns)
+    clock = Clock.of(train)
+    slot, kind, x = zip(*(_row_by_row(part, clock, columns) for part in (train, val)), strict=True)
+    width = max(0.5, clock.slots / 144) if clock.slots > 1 else 0.0
+    mean = CalendarMean.fit(x[0], slot[0], kind[0], clock.slots, clock.kinds, width)
+    return mean.scores(x[0], slot[0], kind[0]), mean.scores(x[1], slot[1], kind[1])
+
+
+def _row_by_row(series: Series, clock: Clock, columns: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+    """Slot of the day, kind of day, and readings."""
+    x = torch.from_numpy(series.values.reshape(len(series), -1)[:, columns].astype(np.float64))
+    if series.times is None:
+        nothing = torch.zeros(len(series), dtype=torch.long)
+        return nothing, nothing, x
+    return torch.from_numpy(clock.slot(series.times)), torch.from_numpy(clock.kind(series.times)), x
+
+
+def _log_prob(C: Tensor, windows: Tensor) -> float:
+    observed = ~windows.isnan()
+    return float(Stationary.of(C, Shrinkage()).posterior(windows.nan_to_num(), observed).log_prob.sum())

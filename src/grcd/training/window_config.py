@@ -1,0 +1,76 @@
+"""The configuration of the conditional model of windows, and which configuration a model has.
+
+``grcd`` with a window, or with several channels, is the conditional model; any other method with a window is the
+paper's on the product graph, and has the paper's settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import torch
+
+from ..core.errors import unknown
+from ..networks import NETWORKS
+from . import methods
+from .conditional import Setting
+from .config import Config, bounds_of, refuse_calendar, support_of
+
+BACKBONE = "spacetime"  # of every conditional model, and of no other
+
+
+@dataclass(frozen=True)
+class WindowConfig(Setting):
+    """Everything that decides what is trained, beside the data."""
+
+    method: str = "grcd"
+    window: int = 1
+    calendar: str = "auto"  # whether the mean goes by the clock: what validation says, or "none"
+    support: str = ""  # "LOW,HIGH": generated readings stay within; empty: anywhere
+    backbone: str = BACKBONE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_calendar(self.calendar)
+        object.__setattr__(self, "support", support_of(self.support))
+        if self.backbone != BACKBONE:
+            raise unknown("backbone of windows", self.backbone, [BACKBONE])
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The support as numbers; None if there is none."""
+        return bounds_of(self.support)
+
+
+def configured(
+    method: str, seed: int, window: int, channels: int, device: torch.device, settings: Mapping[str, Any]
+) -> Config | WindowConfig:
+    """Of a model of so many steps and channels; unknown settings are named, and the known ones listed."""
+    chosen = {"method": method, "seed": seed, "window": window, **settings}
+    if method != "grcd" or (chosen["window"] == channels == 1 and settings.get("backbone") != BACKBONE):
+        return Config.make(**dict(methods.find(method).settings) | chosen)
+    names = [entry.name for entry in fields(WindowConfig)]
+    for key in chosen:
+        if key not in names:
+            raise unknown("setting of windows", key, names)
+    config = WindowConfig.on(device, **chosen)
+    assert isinstance(config, WindowConfig)
+    return config
+
+
+def read(settings: Mapping[str, Any]) -> Config | WindowConfig:
+    """From what ``to_dict`` made."""
+    return WindowConfig(**settings) if settings.get("backbone") == BACKBONE else Config.make(**settings)
+
+
+def defaults(settings: Mapping[str, Any]) -> Config | WindowConfig:
+    """What a setting that a run does not know was when it began."""
+    if settings.get("backbone") == BACKBONE:
+        return WindowConfig()
+    return Config(backbone=settings["backbone"]) if settings.get("backbone") in [*NETWORKS] else Config()

@@ -1,0 +1,450 @@
+"""Rows in time on the command line: trained, filled, forecast, sampled, scored; every layout, and what is refused."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray
+from commands import refused
+
+import grcd
+from grcd.data import load_series
+from grcd.data.formats.channels import read_channels
+from grcd.data.formats.windows import read_windows
+from grcd.data.series import Series
+from grcd.metrics.ensemble import quantiles
+
+NODES, NAMES = ["a", "b", "c", "d"], ["temp", "wind"]
+ROWS, HOUR = 240, np.timedelta64(1, "h")
+TIMES = np.datetime64("2024-01-01", "ns") + np.arange(ROWS) * HOUR
+SMALL = ["--graph", "g.csv", "--device", "cpu", "--max-updates", 4, "--set", "width=8", "--set", "blocks=1"]
+
+
+def readings(phi=0.9, seed=0):
+    """An autoregression that its nodes share in part, in two channels; a few gaps."""
+    random = np.random.RandomState(seed)
+    noise = random.standard_normal((ROWS, 4, 2)) + random.standard_normal((ROWS, 1, 2))
+    x = noise.copy()
+    for t in range(1, ROWS):
+        x[t] = phi * x[t - 1] + noise[t]
+    x = np.round(x * [1.0, 3.0] + [10.0, 50.0], 2)
+    x[random.random_sample(x.shape) < 0.03] = np.nan
+    return x
+
+
+X = readings()
+
+
+def wide(x, times=TIMES, nodes=NODES):
+    frame = pd.DataFrame({name: x[:, NODES.index(name)] for name in nodes})
+    return frame if times is None else pd.concat([pd.Series(times, name="time"), frame], axis=1)
+
+
+def long(x, times=TIMES):
+    index = pd.MultiIndex.from_product([times, NODES, NAMES], names=["time", "node", "variable"])
+    return pd.Series(x.ravel(), index, name="value").dropna().reset_index()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Tables of every layout, and three runs: windows of one channel and of two, and moments."""
+    path = tmp_path_factory.mktemp("time")
+    edges = pd.DataFrame([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")], columns=["source", "target"])
+    edges.to_csv(path / "g.csv", index=False)
+    wide(X[..., 0]).to_csv(path / "temp.csv", index=False)
+    wide(X[..., 1], nodes=["d", "a", "c", "b"]).to_csv(path / "wind.csv", index=False)
+    long(X).to_csv(path / "long.csv", index=False)
+    long(X).to_parquet(path / "long.parquet")
+    np.savez(path / "both.npz", signals=X, node_ids=NODES, channels=NAMES, units=["degC", "m/s"], times=TIMES)
+    arrays = {name: (("time", "node"), X[..., k]) for k, name in enumerate(NAMES)}
+    xarray.Dataset(arrays, {"time": TIMES, "node": NODES}).to_netcdf(path / "both.nc", engine="h5netcdf")
+    with pytest.MonkeyPatch.context() as patch:
+        trainings = {
+            "one": ["--data", "temp.csv", "--unit", "degC", "--window", 4],
+            "two": ["--data", "temp=temp.csv", "--data", "wind=wind.csv", "--unit", "degC,m/s", "--window", 3],
+            "moments": ["--data", "temp.csv", "--window", 1],
+        }
+        for run, what in trainings.items():
+            done = _run(patch, path, "train", *what, *SMALL, "--out", run)
+            assert done == 0, run
+    return path
+
+
+def _run(patch, path, *args):
+    """A command of a fixture, which has no output of its own to look at."""
+    import sys
+
+    from grcd.cli import main
+
+    patch.chdir(path)
+    patch.setattr(sys, "argv", ["grcd", *map(str, args)])
+    patch.setattr(warnings, "showwarning", warnings.showwarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(SystemExit) as stopped:
+            main()
+    return stopped.value.code
+
+
+@pytest.fixture
+def grcd_here(folder, here):
+    """A command there that must succeed; returns what it printed."""
+
+    def run(*args):
+        done = here(*args, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def series_of(folder, run):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return grcd.load(folder / run, device="cpu").series
+
+
+def median(series, x, n=6, **settings):
+    """Of the draws of each row, in Python."""
+    filled = np.empty_like(x)
+    for rows, draws in series.fillings(Series(x, TIMES), n, 2, 0, **settings):
+        filled[rows] = np.median(draws, axis=0)
+    return filled
+
+
+DRAWS = ["-n", 6, "--nfe", 2, "--force"]
+
+
+# -- training ----------------------------------------------------------------------------------------------------------
+
+
+def test_training_says_what_it_kept_and_chose(folder, grcd_here):
+    said = grcd_here("train", "--data", "temp.csv", "--unit", "degC", "--window", 4, *SMALL, "--out", "one")
+    model = grcd.load(folder / "one", device="cpu")
+    assert model.window == 4
+    assert "one: has finished already" in said
+    assert "window: 4 rows (4h)" in said
+    for what in ("calendar: ", "reference: ", "the network is "):
+        assert what in said, said
+    assert "grcd impute one" in said
+
+
+def test_by_default_a_window_is_taken_where_the_past_helps(folder, here):
+    done = here("train", "--data", "temp.csv", *SMALL, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "window: " in done.stderr
+    steps = int(done.stderr.split("window: ")[1].split()[0])
+    assert steps > 1
+    assert grcd.load(folder / f"runs/temp-grcd-w{steps}-s0", device="cpu").window == steps
+
+
+@pytest.mark.parametrize("why", ["noise", "no times", "filled", "irregular", "settings"])
+def test_where_it_does_not_help_or_nobody_knows_rows_are_single_moments(folder, here, why):
+    """And the run is that of `--window 1`, bit for bit."""
+    x, times, more = X[..., 0], TIMES, []
+    if why == "noise":
+        x = readings(0.0)[..., 0]
+    elif why == "no times":
+        times = None
+    elif why == "filled":
+        more = ["--fill", "linear"]
+    elif why == "settings":
+        more = ["--set", "kappa=2.5"]
+    else:
+        times = TIMES + np.cumsum(np.arange(ROWS) % 7) * HOUR
+    wide(x, times).to_csv(folder / "m.csv", index=False)
+    runs = []
+    for out, window in (("default", []), ("asked", ["--window", 1])):
+        done = here("train", "--data", "m.csv", *SMALL[:-2], *more, *window, "--out", out, "--force", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert ("window: 1 row, for " in done.stderr) == (why in ("noise", "settings") and not window)
+        assert ("irregular times" in done.stderr) == (why == "irregular" and not window)
+        runs.append((folder / out / "model.safetensors").read_bytes())
+    assert runs[0] == runs[1]
+
+
+def test_other_methods_have_windows_too(folder, grcd_here):
+    said = grcd_here(
+        "train", "--data", "temp.csv", "--window", 3, "--method", "grcd-rho3", *SMALL[:-2], "--out", "rho3"
+    )
+    assert "window: 3 rows (3h)" in said
+    grcd_here("sample", "rho3", "-n", 2, "--out", "rho3.npz", "--force")
+    assert read_windows(folder / "rho3.npz").signals.shape == (2, 3, 4, 1)
+
+
+# -- filling -----------------------------------------------------------------------------------------------------------
+
+
+def test_gaps_are_filled_by_the_median_of_the_models_draws(folder, grcd_here):
+    said = grcd_here("impute", "one", "--observed", "temp.csv", "--out", "f.csv", *DRAWS, "--quantiles", "0.2,0.8")
+    gaps = int(np.isnan(X[..., 0]).sum())
+    assert f"f.csv: {gaps} gaps in 240 rows of 4 nodes filled, 6 draws each" in said
+    frame, series = pd.read_csv(folder / "f.csv"), series_of(folder, "one")
+    assert frame.columns.tolist() == ["time", *(f"{node}{q}" for node in NODES for q in ("", " 20%", " 80%"))]
+    assert pd.to_datetime(frame["time"]).to_numpy().astype("datetime64[ns]").tolist() == TIMES.tolist()
+    assert np.allclose(frame[NODES], median(series, X[..., :1])[..., 0], rtol=1e-6)
+    observed = ~np.isnan(X[..., 0])
+    assert np.array_equal(frame[NODES].to_numpy()[observed], X[..., 0][observed])
+
+
+LAYOUTS = {
+    "long.csv": ["long.csv"],
+    "long.parquet": ["long.parquet"],
+    "npz": ["both.npz"],
+    "netCDF": ["both.nc"],
+    "a file a channel": ["wind=wind.csv", "temp=temp.csv"],
+}
+
+
+@pytest.mark.parametrize(
+    ("layout", "ending"),
+    [
+        ("long.csv", ".csv"),
+        ("long.parquet", ".parquet"),
+        ("npz", ".npz"),
+        ("netCDF", ".nc"),
+        ("a file a channel", ".csv"),
+        ("a file a channel", ".nc"),
+        ("npz", ".parquet"),
+    ],
+)
+def test_every_layout_is_filled_alike_into_every_format(folder, grcd_here, layout, ending):
+    files = [part for file in LAYOUTS[layout] for part in ("--observed", file)]
+    said = grcd_here("impute", "two", *files, "--out", f"f{ending}", *DRAWS)
+    assert "240 rows of 4 nodes and 2 channels filled" in said
+    expected, tables = median(series_of(folder, "two"), X), read_channels(folder / f"f{ending}")
+    assert {*tables} == {*NAMES}
+    for name, table in tables.items():
+        order = [table.node_ids.index(node) for node in NODES]
+        assert np.allclose(table.values[:, order], expected[..., NAMES.index(name)], rtol=1e-6)
+        assert np.array_equal(table.times, TIMES)
+        assert ending in (".csv", ".parquet") or table.unit == {"temp": "degC", "wind": "m/s"}[name]
+
+
+def test_a_channel_and_a_node_that_are_not_there_are_gaps(folder, here):
+    wide(X[..., 1], nodes=["b", "a", "c"]).to_csv(folder / "less.csv", index=False)
+    done = here("impute", "two", "--observed", "wind=less.csv", "--out", "f.csv", *DRAWS, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "less.csv has no temp: all of their readings are gaps" in done.stderr
+    assert "no column for d: all of their readings are gaps" in done.stderr
+    x = np.where([True, False], np.nan, X)
+    x[:, 3] = np.nan
+    tables = read_channels(folder / "f.csv")
+    assert [*tables] == ["wind", "temp"]
+    expected = median(series_of(folder, "two"), x)
+    for name, table in tables.items():
+        assert table.node_ids == ("b", "a", "c", "d")
+        assert np.allclose(table.values, expected[:, [1, 0, 2, 3], NAMES.index(name)], rtol=1e-6)
+
+
+def test_all_draws_and_rows_that_are_put_on_the_clock(folder, grcd_here):
+    late = TIMES + np.where(np.arange(ROWS) % 5 == 1, 7, 0) * np.timedelta64(1, "m")
+    wide(X[..., 0], late).to_csv(folder / "late.csv", index=False)
+    grcd_here(
+        *("impute", "one", "--observed", "late.csv", "--every", "1h", "--out", "e.npz", "--ensemble", *DRAWS),
+        *("--quantiles", "0.2,0.8"),
+    )
+    with np.load(folder / "e.npz") as file:
+        assert np.array_equal(file["times"], TIMES)
+        assert np.allclose(np.median(file["ensemble"], axis=0), median(series_of(folder, "one"), X[..., :1])[..., 0])
+        assert np.allclose(file["quantiles"], quantiles(file["ensemble"], [0.2, 0.8]))
+        assert str(file["unit"]) == "degC"
+
+
+# -- forecasts, windows, scores ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("horizon", [1, 7])
+def test_a_forecast_is_the_rows_after_the_last_with_their_times(folder, grcd_here, horizon):
+    said = grcd_here(
+        *("forecast", "one", "--observed", "temp.csv", "--horizon", horizon, "--out", "f.csv", *DRAWS),
+        *("--quantiles", "0.2,0.8"),
+    )
+    assert f"{horizon} row" in said
+    assert "to come, 2024-01-11 00:00 to" in said
+    frame = pd.read_csv(folder / "f.csv", parse_dates=["time"])
+    assert (
+        frame["time"].to_numpy().astype("datetime64[h]").tolist()
+        == (TIMES[-1] + np.arange(1, horizon + 1) * HOUR).astype("datetime64[h]").tolist()
+    )
+    draws = series_of(folder, "one").forecast(Series(X[..., :1], TIMES), horizon, 6, 2)[..., 0]
+    assert np.allclose(frame[NODES], np.median(draws, axis=0), rtol=1e-6)
+    assert np.allclose(frame[[f"{node} 80%" for node in NODES]], quantiles(draws, [0.8])[0], rtol=1e-6)
+
+
+def test_a_forecast_of_channels_is_laid_out_as_they_came(folder, grcd_here):
+    expected = np.median(series_of(folder, "two").forecast(Series(X, TIMES), 5, 6, 2), axis=0)
+    for file, out in (("both.npz", "f.npz"), ("long.csv", "f.csv"), ("both.nc", "f.nc")):
+        grcd_here("forecast", "two", "--observed", file, "--horizon", 5, "--out", out, *DRAWS)
+        for k, table in enumerate(read_channels(folder / out).values()):
+            assert np.allclose(table.values, expected[..., k], rtol=1e-6)
+            assert np.array_equal(table.times, TIMES[-1] + np.arange(1, 6) * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("run", "ending"), [("one", ".csv"), ("two", ".npz"), ("one", ".nc"), ("two", ".parquet"), ("two", ".csv")]
+)
+def test_windows_are_sampled_with_their_times(folder, grcd_here, run, ending):
+    said = grcd_here("sample", run, "-n", 5, "--nfe", 2, "--seed", 3, "--out", f"s{ending}", "--force")
+    series, windows = series_of(folder, run), read_windows(folder / f"s{ending}")
+    assert f"5 windows of {series.space.steps} rows on 4 nodes" in said
+    signals, times = series.sample(5, 2, 3)
+    order = [windows.node_ids.index(node) for node in series.space.graph.node_ids]
+    assert np.allclose(windows.signals[:, :, order], signals, rtol=1e-6)
+    assert np.array_equal(windows.times, times)
+    assert run == "one" or windows.channels == tuple(NAMES)
+
+
+def test_windows_may_start_at_a_time(folder, grcd_here):
+    grcd_here("sample", "one", "-n", 2, "--out", "s.npz", "--start", "2024-03-05 06:00", "--force")
+    first = np.datetime64("2024-03-05T06:00", "ns")
+    assert np.array_equal(read_windows(folder / "s.npz").times, np.tile(first + np.arange(4) * HOUR, (2, 1)))
+
+
+@pytest.mark.parametrize(("run", "files"), [("one", ["temp.csv"]), ("two", ["temp=temp.csv", "wind=wind.csv"])])
+def test_rows_are_scored_in_their_context(folder, grcd_here, run, files):
+    given = [part for file in files for part in ("--observed", file)]
+    said = grcd_here("score", run, *given, "--nodes", "--out", "scores.csv", "--force")
+    frame, series, x = pd.read_csv(folder / "scores.csv"), series_of(folder, run), X[..., : len(files)]
+    assert np.allclose(frame["log_likelihood"], series.log_prob(Series(x, TIMES)), rtol=1e-5)
+    each = series.node_log_prob(Series(x, TIMES))
+    for i, node in enumerate(NODES):
+        for k in range(len(files)):
+            column = node if run == "one" else f"{node} {NAMES[k]}"
+            assert np.allclose(frame[column], each[:, i, k], rtol=1e-5, equal_nan=True)
+    worst, reading = frame["log_likelihood"].argmin(), np.unravel_index(np.nanargmin(each), each.shape)
+    assert str(TIMES[worst].astype("datetime64[m]")).replace("T", " ") in said.split("the least probable:")[1]
+    last = said.split("the least probable readings, given the other nodes")[1].splitlines()[2]
+    assert str(TIMES[reading[0]].astype("datetime64[m]")).replace("T", " ") in last
+    assert json.loads(grcd_here("score", run, *given, "--json")).keys() == {"time", "log_likelihood", "readings"}
+
+
+def test_variations_keep_the_layout(folder, grcd_here):
+    for run, files in (("one", ["temp.csv"]), ("two", ["wind=wind.csv", "temp=temp.csv"])):
+        given = [part for file in files for part in ("--observed", file)]
+        grcd_here("impute", run, *given, "--out", "whole.csv", *DRAWS)
+        grcd_here("augment", run, "--signals", "whole.csv", "--strength", 0, "--out", "v.csv", "--force")
+        assert pd.read_csv(folder / "v.csv").equals(pd.read_csv(folder / "whole.csv"))
+        grcd_here("augment", run, "--signals", "whole.csv", "--strength", 0, "-n", 2, "--out", "v.npz", "--force")
+        for name, table in read_channels(folder / "whole.csv").items():
+            twice = read_channels(folder / "v.npz")[name].values
+            assert np.array_equal(twice, np.concatenate([table.values] * 2))
+
+
+def test_evaluation_takes_data_and_options_from_the_run(folder, grcd_here):
+    grcd_here("sample", "moments", "-n", 30, "--out", "m.npz", "--force")
+    asked = grcd_here("evaluate", "m.npz", "--data", "temp.csv", "--graph", "g.csv", "--json")
+    assert grcd_here("evaluate", "m.npz", "--run", "moments", "--json") == asked
+
+
+@pytest.mark.parametrize("run", ["one", "two"])
+def test_windows_are_evaluated_against_the_data_of_the_run(folder, grcd_here, run):
+    from grcd.evaluation.windows import evaluate
+
+    grcd_here("sample", run, "-n", 30, "--out", "w.csv", "--force")
+    model, windows = grcd.load(folder / run, device="cpu"), read_windows(folder / "w.csv")
+    files = "temp.csv" if run == "one" else ["temp=temp.csv", "wind=wind.csv"]
+    data = load_series(files, "g.csv")  # the command has changed the folder
+    order = [windows.node_ids.index(node) for node in model.graph.node_ids]
+    expected = evaluate(windows.signals[:, :, order], data).to_dict()
+    assert json.loads(grcd_here("evaluate", "w.csv", "--run", run, "--json")) == expected
+    assert f"{expected['ammd']:.4f}" in grcd_here("evaluate", "w.csv", "--run", run)
+
+
+@pytest.mark.filterwarnings("ignore:the network of this run adds nothing")
+def test_moments_are_filled_sampled_and_scored_as_ever(folder, grcd_here):
+    model = grcd.load(folder / "moments", device="cpu")
+    grcd_here("impute", "moments", "--observed", "temp.csv", "--out", "f.csv", *DRAWS)
+    order = [NODES.index(node) for node in model.graph.node_ids]
+    expected = np.median(model.impute(X[:, order, 0], 6, 2), axis=0)
+    assert np.allclose(pd.read_csv(folder / "f.csv")[[*model.graph.node_ids]], expected, rtol=1e-6)
+    grcd_here("sample", "moments", "-n", 4, "--start", 0.5, "--out", "s.npz", "--force")
+    with np.load(folder / "s.npz") as file:
+        assert np.allclose(file["signals"], model.sample(4, start=0.5), rtol=1e-6)
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+TRAIN = "train --graph g.csv --out new --data"
+BAD = {
+    f"{TRAIN} temp.csv --window 0": ["--window 0", "from 1 up, or auto"],
+    f"{TRAIN} temp.csv --window abc": ["--window abc", "--window 24"],
+    f"{TRAIN} temp.csv --window 2.5": ["--window 2.5"],
+    f"{TRAIN} temp.csv --calendar weekly": ["calendar 'weekly'", "auto, none"],
+    f"{TRAIN} temp.csv --window 100": ["a window of 100 rows", "--window 24 or less"],
+    f"{TRAIN} irregular.csv --window 4": ["irregular times", "steps of", "--every 1h"],
+    f"{TRAIN} twice.csv --window 4": ["times that occur twice"],
+    f"{TRAIN} temp=temp.csv --data wind=empty.csv": ["without a single reading of wind", "leave it out"],
+    f"{TRAIN} temp=temp.csv --data wind.csv": ["wind.csv among several files", "NAME=FILE"],
+    f"{TRAIN} temp.csv --window 4 --fill linear": ["--fill linear", "leave --fill out"],
+    f"{TRAIN} temp.csv --window 1 --covariates temp.csv": ["--covariates temp.csv for single moments"],
+    "impute one --observed hours2.csv --out x.csv": ["rows every 2h", "rows every 1h", "--every 1h"],
+    "impute one --observed irregular.csv --out x.csv": ["irregular times", "--every 1h"],
+    "impute one --observed numbered.csv --out x.csv": ["without times", "add a column"],
+    "impute one --observed twice.csv --out x.csv": ["times that occur twice"],
+    "impute one --observed wind=temp.csv --out tmp.txt": ["'.txt'"],
+    "impute one --observed temp.csv --covariates temp.csv --out x.csv": ["has kept none", "leave --covariates out"],
+    "impute one --observed temp.csv --every 1x --out x.csv": ["--every 1x", "5min"],
+    "impute one --observed long.csv --out x.csv": ["channels that do not match", "2 unknown (temp, wind)"],
+    "impute two --observed temp.csv --out x.csv": ["does not say what was measured", "temp=FILE"],
+    "impute two --observed rain=temp.csv --out x.csv": ["1 unknown (rain)", "the channels temp, wind"],
+    "impute moments --observed long.csv --out x.csv": ["several variables"],
+    "impute moments --observed a=temp.csv --out x.csv": ["for a run of single moments", "one file"],
+    "impute moments --observed temp.csv --every 1h --out x.csv": ["--every for a run of single moments"],
+    "impute moments --observed temp.csv --covariates temp.csv --out x.csv": ["--covariates for a run of single"],
+    "forecast one --observed less.csv --horizon 3 --out x.csv": ["1 missing (d)"],
+    "forecast two --observed temp=temp.csv --horizon 3 --out x.csv": ["1 missing (wind)"],
+    "forecast one --observed temp.csv --horizon 0 --out x.csv": ["horizon = 0"],
+    "forecast one --observed temp.csv --horizon 999999999999 --out x.csv": ["999,999,999,999 rows", "lower -n"],
+    "forecast one --observed temp.csv --out x.csv": ["--horizon"],
+    "forecast moments --observed temp.csv --horizon 3 --out x.csv": ["single moments", "--window"],
+    "forecast one --observed temp.csv --horizon 3 --out x.csv --ensemble": ["an ensemble as .csv"],
+    "sample one --out x.npz --start soon": ["'soon' as time"],
+    "sample one --out x.npz --solver heun": ["--solver for a run with a window"],
+    "sample moments --out x.npz --start 2024-01-01": ["--start 2024-01-01", "share of the largest noise level"],
+    "sample one --out x.npz -n 0": ["n = 0"],
+    "score two --signals temp=temp.csv": ["1 missing (wind)"],
+    "augment one --signals temp.csv --out x.csv": ["missing readings", "complete rows"],
+    "evaluate temp.csv": ["no data to compare with"],
+    "evaluate temp.csv --data temp.csv --run one": ["--data and --run"],
+    "evaluate temp.csv --run one --graph g.csv": ["--graph without --data"],
+    "evaluate temp.csv --run one": ["sample, step"],
+    "evaluate temp.csv --run one --controls": ["--controls for windows"],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def wrong(folder):
+    """Tables with something wrong in each."""
+    x = X[..., 0]
+    tables = {
+        "irregular": wide(x, TIMES + np.cumsum(np.arange(ROWS) % 4 == 0) * HOUR),
+        "twice": wide(x, np.where(np.arange(ROWS) == 9, TIMES[8], TIMES)),
+        "empty": wide(np.full_like(x, np.nan)),
+        "hours2": wide(x, TIMES[0] + np.arange(ROWS) * 2 * HOUR),
+        "numbered": wide(x, None),
+        "less": wide(x, nodes=["b", "a", "c"]),
+    }
+    for name, table in tables.items():
+        table.to_csv(folder / f"{name}.csv", index=False)
+    return folder
+
+
+@pytest.mark.parametrize(("args", "parts"), BAD.items())
+def test_what_the_user_can_correct(wrong, here, args, parts):
+    before = sorted(path.relative_to(wrong) for path in wrong.rglob("*"))
+    message = refused(here(*args.split(), cwd=wrong))
+    assert [part for part in parts if part not in message] == []
+    assert sorted(path.relative_to(wrong) for path in wrong.rglob("*")) == before
+
+
+def test_readings_in_another_unit_are_noticed_channel_by_channel(folder, here):
+    wide(X[..., 0] * 1.8 + 320).to_csv(folder / "fahrenheit.csv", index=False)
+    files = ["--observed", "temp=fahrenheit.csv", "--observed", "wind=wind.csv"]
+    done = here("impute", "two", *files, "--out", "f.csv", *DRAWS, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    note = next(line for line in done.stderr.splitlines() if "another unit" in line)
+    assert "temp" in note
+    assert "wind" not in note
