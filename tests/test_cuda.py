@@ -282,11 +282,10 @@ def window_fold(device, seed=0, rows=400):
     z = torch.stack([x[k : k + rows - 20].mul(0.8**k) for k in range(20)]).sum(0) * 0.6
     z = (z + z.roll(1, 1)).exp().sub(2).div(3)
     z[Stream(seed, "gaps").uniform(0, z.numel()).view_as(z) < 0.1] = math.nan
-    stationary = Stationary.of(lag_covariances(z, STEPS), Shrinkage(), dtype=torch.float32)
-    parts = (getattr(stationary, name).to(device) for name in ("Sigma", "L", "Q"))
+    stationary = Stationary.of(lag_covariances(z, STEPS), Shrinkage(), dtype=torch.float32).to(device)
     calendar = torch.sin(torch.arange(len(z)) / 9)[:, None].float().to(device)
     starts = torch.arange(len(z) - STEPS, device=device)
-    return Fold(z.float().to(device), calendar, starts, Stationary(*parts, stationary.shrinkage))
+    return Fold(z.float().to(device), calendar, starts, stationary)
 
 
 def window_weights(network):
