@@ -44,6 +44,7 @@ from grcd.tasks import windows as tasks
 from grcd.training import windows
 from grcd.training.conditional import Setting, fresh_network
 from grcd.training.window_config import WindowConfig
+from grcd.training.window_references import Choice
 from grcd.training.windows import WindowModel, fit
 
 NFE = (1, 2, 4, 8)
@@ -339,7 +340,7 @@ def saved(model: WindowModel, summary: dict, file: Path) -> None:
     from safetensors.torch import save_file
 
     network = model.law.network
-    about = {key: summary[key] for key in ("calendar", "shrinkage", "setting", "network", "history", "training")}
+    about = {key: summary[key] for key in ("calendar", "reference", "setting", "network", "history", "training")}
     tensors = {} if network is None else {name: value.cpu() for name, value in network.state_dict().items()}
     save_file(tensors, file, {"about": json.dumps(about)})
 
@@ -353,7 +354,8 @@ def loaded(data: SeriesDataset, steps: int, file: Path, device: torch.device) ->
         weights = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118
     space, train = SignalSpace(data.graph, steps, len(data.channels)), data.part("train")
     table = windows._Table(space, train, data.part("val"), device)
-    _, reference, _ = table.learned(about["calendar"], Shrinkage(**about["shrinkage"]), train.stretches)
+    z, _ = table.scored(about["calendar"], train.stretches)
+    reference = table.references(about["calendar"]).fit(Choice.of(about["reference"]), z, train.stretches)
     names = {entry.name for entry in fields(Setting)}
     setting = Setting(**{name: value for name, value in about["setting"].items() if name in names})
     network = fresh_network(space, table.features.shape[1], setting)
@@ -387,7 +389,8 @@ def choices(args: argparse.Namespace, device: torch.device) -> dict:
             likelihood = -tried[by] - float(spread) / int(trial.observed.sum())
             form = {"calendar": name, "local": local, "shrinkage": asdict(by), "log-likelihood a reading": likelihood}
             for label, weights in (("likelihood", by), ("usual", Shrinkage() if local else Shrinkage(local=0.0))):
-                _, reference, _ = table.learned(name, weights, train.stretches)
+                z, _ = table.scored(name, train.stretches)
+                reference = table.references(name).fit(Choice("stationary", weights), z, train.stretches)
                 mean = table.mean(name, train.stretches)
                 model = WindowModel(Conditional(space, reference), table.clock, mean, name)
                 filler = Table(model, train, device)

@@ -22,6 +22,7 @@ from grcd.diffusion.process import HeatProcess
 from grcd.graphs.space import SignalSpace
 from grcd.networks.kernels import silu_norm
 from grcd.references import gaussian as reference
+from grcd.references.conditioning import Dense
 from grcd.references.mixture import Mixture
 from grcd.references.stationary import Shrinkage, Stationary, lag_covariances
 from grcd.tasks import sample as sampling
@@ -282,10 +283,12 @@ def window_fold(device, seed=0, rows=400):
     z = torch.stack([x[k : k + rows - 20].mul(0.8**k) for k in range(20)]).sum(0) * 0.6
     z = (z + z.roll(1, 1)).exp().sub(2).div(3)
     z[Stream(seed, "gaps").uniform(0, z.numel()).view_as(z) < 0.1] = math.nan
-    stationary = Stationary.of(lag_covariances(z, STEPS), Shrinkage(), dtype=torch.float32).to(device)
+    stationary = Stationary.of(lag_covariances(z, STEPS), Shrinkage(), dtype=torch.float32)
+    reference = stationary.to(device)
+    reference.conditioning = Dense(*(matrix.to(device) for matrix in stationary.conditioning.matrices))
     calendar = torch.sin(torch.arange(len(z)) / 9)[:, None].float().to(device)
     starts = torch.arange(len(z) - STEPS, device=device)
-    return Fold(z.float().to(device), calendar, starts, stationary)
+    return Fold(z.float().to(device), calendar, starts, reference)
 
 
 def window_weights(network):

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from grcd.networks.spacetime import SpaceTimeNet, denoised, stepped
 from grcd.references.calendar import CalendarMean
-from grcd.references.stationary import Shrinkage, Stationary, _beside, _further, lag_covariances
+from grcd.references.stationary import Shrinkage, Stationary, beside, further, lag_covariances
 
 FAMILIES = {"points": 0.42, "spells": 0.38, "sensors": 0.08, "future": 0.08, "nothing": 0.04}
 LEAST_SD = 0.02
@@ -544,9 +544,9 @@ def chosen(table, fold, by: Shrinkage) -> Shrinkage:
     for _ in range(2):
         before = by
         for weight in ("local", "separable", "nodes", "noise"):
-            for other in _beside(by, weight):
+            for other in beside(by, weight):
                 while other is not None and other.noise > 0.012 and cost(other) < 0.999 * cost(by):
-                    by, other = other, _further(by, other)
+                    by, other = other, further(by, other)
         if by == before:
             break
     return by

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from ..graphs.kronecker import Basis
 from . import mixture_fit
-from .gaussian import Spectral
+from .gaussian import LowRank, Spectral
 from .kinds import Kind, TrainingSignals
 from .mixture import Mixture
 from .reference import Reference
+from .separable import Separable
+from .stationary import Stationary
 
 REFERENCES: dict[str, Kind] = {
     "spectral": Kind(lambda signals: signals.spectral, Spectral.from_tensors),
@@ -16,4 +23,14 @@ REFERENCES: dict[str, Kind] = {
     ),
 }
 
-__all__ = ["REFERENCES", "Kind", "Reference", "TrainingSignals"]
+
+def of_windows(tensors: Mapping[str, Tensor], basis: Basis) -> Reference:
+    """A reference of windows back from its tensors: which kind it is, they say themselves; ``basis`` is the space's.
+
+    Raises ``KeyError`` or ``ValueError`` where tensors are missing or do not fit together.
+    """
+    kinds: dict[str, type[Reference]] = {"weights": Mixture, "C": Stationary, "time": Separable, "B": LowRank}
+    return next((kind for key, kind in kinds.items() if key in tensors), Spectral).from_tensors(tensors, basis)
+
+
+__all__ = ["REFERENCES", "Kind", "Reference", "TrainingSignals", "of_windows"]

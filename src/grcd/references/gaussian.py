@@ -33,7 +33,9 @@ from ..core.streams import Stream
 from ..core.systems import solve
 from ..graphs.graph import Spectrum
 from ..graphs.kronecker import Basis, dense
+from ..graphs.space import path
 from .component import Component
+from .conditioning import fits_densely
 from .few_modes import FewModes
 from .propagator import Level
 from .reference import Reference
@@ -84,6 +86,8 @@ class Gaussian(Component, Reference):
 
     def completed(self, x: Tensor, noise: Tensor) -> Tensor:  # (batch, d) each
         """Missing entries (NaN) drawn given the observed ones of their row, from standard normal ``noise``."""
+        if not fits_densely(self.d, self.v.dtype, self.v.device):
+            return torch.cat([self._drawn(*rows) for rows in zip(x.split(1), noise.split(1), strict=True)])
         x, missing, drawn = x.double(), x.isnan(), self.draw(noise)
         off = torch.where(missing, 0.0, x - drawn)
         count = missing.sum(1)
@@ -97,6 +101,12 @@ class Gaussian(Component, Reference):
             covariance = self.covariance()
             drawn[rows] += solve(covariance, ~missing[rows], off[rows][:, None])[0][:, 0] @ covariance
         return torch.where(missing, drawn, x)
+
+    def _drawn(self, x: Tensor, noise: Tensor) -> Tensor:  # (batch, d) each
+        """The same without a matrix of ``d^2`` numbers."""
+        draws = self.posterior(x.double(), ~x.isnan(), noise[:, None]).draws
+        assert draws is not None
+        return draws[:, 0]
 
     def whole(self, x: Tensor, random: Stream) -> Tensor:  # (batch, d) twice
         """Signals as they are if they have no gaps, and completed if they have."""
@@ -159,6 +169,22 @@ def spectral(covariance: np.ndarray, spectrum: Spectrum) -> Spectral:
     """The paper's reference: the diagonal ``v_i`` of the covariance in the graph-Fourier basis (eq. ref)."""
     v = spectrum.average(spectrum.diagonal(covariance))
     return Spectral(torch.from_numpy(v), spectrum.basis.contiguous())
+
+
+def spectral_of_lags(C: Tensor, spectrum: Spectrum, least: float) -> Spectral:
+    """The paper's reference of windows, from lag covariances (steps, columns, columns) and without the covariance of
+    windows: mode ``k`` of time and ``n`` of space has ``v = sum_l a_kl (U^T C_l U)_nn``, where ``a_kl`` is the sum of
+    ``Phi_tk Phi_sk`` over steps that are ``l`` apart. No variance is below ``least``."""
+    steps, columns, _ = C.shape
+    nodes = len(spectrum.U)
+    U, blocks = torch.from_numpy(spectrum.U).to(C), C.view(steps, nodes, columns // nodes, nodes, columns // nodes)
+    blocks = blocks.diagonal(dim1=2, dim2=4)  # (steps, nodes, nodes, channels): the basis does not couple channels
+    along = torch.einsum("in,lijc,jn->lnc", U, blocks, U)
+    cosines = torch.from_numpy(path(steps).U).to(C)
+    shifted = [(cosines[lag:] * cosines[: steps - lag]).sum(0) * (1 if lag == 0 else 2) for lag in range(steps)]
+    v = torch.einsum("lk,lnc->knc", torch.stack(shifted), along).flatten().clamp(min=least)
+    averaged = torch.from_numpy(spectrum.average(v.double().cpu().numpy())).to(v.device)
+    return Spectral(averaged, spectrum.basis.contiguous().to(v.device))
 
 
 def full(covariance: np.ndarray) -> Gaussian:

@@ -13,6 +13,7 @@ from torch import Tensor
 from ..core.streams import Stream
 from ..graphs.graph import Spectrum
 from ..graphs.kronecker import Basis
+from . import projections
 from .covariance import ledoit_wolf
 from .gaussian import Spectral, spectral
 from .reference import Reference
@@ -32,7 +33,10 @@ class TrainingSignals:
         cls, train: np.ndarray, val: np.ndarray, spectrum: Spectrum, basis: Basis, eps_ref: float, seed: int
     ) -> Self:
         """Signals (samples, d) on the device of ``basis``, the very object that the forward process has."""
-        v = spectral(ledoit_wolf(train, eps_ref), spectrum).v
+        if train.shape[1] > projections.LARGE:
+            v = projections.spectral_by_projection(train, spectrum, eps_ref)
+        else:
+            v = spectral(ledoit_wolf(train, eps_ref), spectrum).v
         x_train, x_val = (torch.from_numpy(part).to(basis.device) for part in (train, val))
         return cls(x_train, x_val, Spectral(v.to(basis.device), basis), seed)
 

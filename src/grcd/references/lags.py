@@ -68,6 +68,20 @@ def lag_covariances(
     return total / count.clamp(min=torch.finfo(count.dtype).tiny if weight is not None else 1)
 
 
+def correlations(z: Tensor, lags: int, runs: Sequence[slice]) -> Tensor:  # (lags,)
+    """``r_l = tr C_l / tr C_0`` of the lag covariances, without them: a column at a time."""
+    total = torch.zeros(lags, z.shape[1], dtype=torch.float64, device=z.device)
+    count = torch.zeros_like(total)
+    for run in runs:
+        seen, filled = (~z[run].isnan()).double(), z[run].nan_to_num().double()
+        for lag in range(min(lags, len(filled))):
+            early = slice(0, len(filled) - lag)
+            total[lag] += (filled[lag:] * filled[early]).sum(0)
+            count[lag] += (seen[lag:] * seen[early]).sum(0)
+    traces = (total / count.clamp(min=1)).sum(1)
+    return traces / traces[0].clamp(min=1e-12)
+
+
 def shrunk(C: Tensor, by: Shrinkage, node: Tensor | None = None) -> Tensor:  # (lags, columns, columns)
     """Lag covariances mixed with smaller models; ``node`` (columns,) is each one's node (default: one a column)."""
     node = torch.arange(C.shape[1], device=C.device) if node is None else node
@@ -95,12 +109,17 @@ def toeplitz(C: Tensor) -> Tensor:  # (lags, columns, columns) -> (lags columns,
     return Sigma.reshape(steps * columns, steps * columns)
 
 
+def definite(Sigma: Tensor, noise: float) -> bool:
+    """Whether half of the noise is left over in every direction of a covariance."""
+    shift = max(noise, FLOOR) / 2 * torch.eye(len(Sigma), dtype=Sigma.dtype, device=Sigma.device)
+    return not bool(torch.linalg.cholesky_ex(Sigma - shift)[1])
+
+
 def factored(Sigma: Tensor, noise: float) -> tuple[Tensor, Tensor]:  # the covariance, its lower factor
     """A covariance with no eigenvalue much below ``noise``, and its Cholesky factor: ``Sigma`` itself where half of the
     noise is left over everywhere, else with eigenvalues raised to the noise, so that no direction is known for sure."""
-    noise = max(noise, FLOOR)
-    if torch.linalg.cholesky_ex(Sigma - noise / 2 * torch.eye(len(Sigma), dtype=Sigma.dtype, device=Sigma.device))[1]:
+    if not definite(Sigma, noise):
         v, B = torch.linalg.eigh(Sigma)
-        Sigma = (B * v.clamp(min=noise)) @ B.T
+        Sigma = (B * v.clamp(min=max(noise, FLOOR))) @ B.T
         Sigma = (Sigma + Sigma.T) / 2
     return Sigma, torch.linalg.cholesky(Sigma)

@@ -33,7 +33,7 @@ from .reference import Reference
 from .separable import Separable
 from .stationary import Stationary
 
-OF_WINDOWS: dict[str, type[Gaussian]] = {"C": Stationary, "time": Separable}  # by a tensor that they alone save
+SAVED: dict[str, type[Gaussian]] = {"C": Stationary, "time": Separable}  # by a tensor that they alone save
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Mixture(Reference):
 
     def tensors(self) -> dict[str, Tensor]:
         """Of parts of one kind: what they save themselves, or their eigenpairs."""
-        own = tuple(OF_WINDOWS.values())
+        own = tuple(SAVED.values())
         parts = [part.tensors() if isinstance(part, own) else {"v": part.v, "B": dense(part.B)} for part in self.parts]
         stacks = {key: torch.stack([part[key] for part in parts]) for key in parts[0]}
         return {"weights": self.weights, "means": self.means} | stacks
@@ -76,7 +76,7 @@ class Mixture(Reference):
         if any(len(tensors[key]) != len(weights) for key in (*keys, "means")):
             raise ValueError("weights, means and covariances of the mixture have different sizes")
         rows = [{key: tensors[key][k] for key in keys} for k in range(len(weights))]
-        kind = next((kind for key, kind in OF_WINDOWS.items() if key in keys), None)
+        kind = next((kind for key, kind in SAVED.items() if key in keys), None)
         if kind is None:
             kind = Gaussian if tensors["B"].shape[1] == tensors["B"].shape[2] else LowRank
         mixture = cls(weights, means, tuple(kind.from_tensors(row, basis) for row in rows))

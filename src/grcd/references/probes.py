@@ -59,16 +59,23 @@ def posterior(
     return mean, sd, None if xi is None else draws, log_prob
 
 
-def _corrected(part: Products, xi: Tensor, x: Tensor, seen: Tensor) -> Tensor:  # (draws, d), (d,), (d,) -> (draws, d)
-    """Draws of the posterior from standard normal noise."""
+def completed(part: Products, x: Tensor, xi: Tensor) -> Tensor:  # (signals, d) each
+    """Signals with their missing entries (NaN) drawn given the others, from standard normal noise; nothing else."""
+    observed = ~x.isnan()
     drawn = list[Tensor]()
-    for some in xi.split(max(1, ENTRIES // xi.shape[1])):
-        whole = part.filtered(some, part.v.sqrt())
-        drawn.append(whole + part.filtered(solved(part, (x - whole) * seen, seen), part.v))
+    for rows in torch.arange(len(x), device=x.device).split(max(1, ENTRIES // x.shape[1])):
+        seen, known = observed[rows].to(part.v), x[rows].nan_to_num().to(part.v)
+        drawn.append(torch.where(observed[rows], known, _corrected(part, xi[rows].to(part.v), known, seen)))
     return torch.cat(drawn)
 
 
-def solved(part: Products, b: Tensor, seen: Tensor) -> Tensor:  # (rows, d), (d,) -> (rows, d)
+def _corrected(part: Products, xi: Tensor, x: Tensor, seen: Tensor) -> Tensor:  # (draws, d) thrice -> (draws, d)
+    """Draws of the posterior from standard normal noise; signals and masks may also be one for all, (d,)."""
+    whole = part.filtered(xi, part.v.sqrt())
+    return whole + part.filtered(solved(part, (x - whole) * seen, seen), part.v)
+
+
+def solved(part: Products, b: Tensor, seen: Tensor) -> Tensor:  # (rows, d), (rows, d) or (d,) -> (rows, d)
     """``Sigma_oo u = b_o``, 0 elsewhere, by preconditioned conjugate gradients."""
     u, r = torch.zeros_like(b), b * seen
     enough = TOLERANCE * r.norm(dim=1).clamp(min=torch.finfo(b.dtype).tiny)

@@ -20,7 +20,7 @@ from torch import Tensor
 from ..graphs.kronecker import Basis
 from .conditioning import Dense, inverse_factor
 from .gaussian import Gaussian
-from .lags import FLOOR, Shrinkage, factored, lag_covariances, shrunk, toeplitz
+from .lags import FLOOR, Shrinkage, definite, factored, lag_covariances, shrunk, toeplitz
 
 __all__ = [
     "Shrinkage",
@@ -56,14 +56,18 @@ class Stationary(Gaussian):
 
     __eq__, __hash__ = object.__eq__, object.__hash__  # by the eigenpairs it would be dear
 
-    def _matrix(self) -> Tensor:  # (d, d), float64
+    def _matrix(self, dtype: torch.dtype = torch.float64) -> Tensor:  # (d, d)
         """As the lags say, not yet positive definite."""
-        return toeplitz(shrunk(self.C.double(), self.shrinkage, self.node))
+        return toeplitz(shrunk(self.C.double(), self.shrinkage, self.node).to(dtype))
+
+    def definite(self) -> bool:
+        """Whether the lags make a covariance as they are, so that no eigenvalue has to be raised."""
+        return definite(self._matrix(torch.promote_types(self.C.dtype, torch.float32)), self.shrinkage.noise)
 
     @cached_property
     def conditioning(self) -> Dense:
         dtype = torch.promote_types(self.C.dtype, torch.float32)
-        Sigma, L = factored(self._matrix().to(dtype), self.shrinkage.noise)
+        Sigma, L = factored(self._matrix(dtype), self.shrinkage.noise)
         return Dense(*(each.to(self.C.dtype) for each in (Sigma, L, torch.cholesky_inverse(L))))
 
     @property
@@ -144,12 +148,17 @@ def normal_crps(y: Tensor, mean: Tensor, sd: Tensor) -> Tensor:
 
 
 def chosen_shrinkage(
-    trials: Sequence[Trial], node: Tensor | None = None, start: Shrinkage | None = None, rounds: int = 2
+    trials: Sequence[Trial],
+    node: Tensor | None = None,
+    start: Shrinkage | None = None,
+    rounds: int = 2,
+    weights: Sequence[str] | None = None,
 ) -> tuple[Shrinkage, dict[Shrinkage, float]]:
     """The shrinkage that costs least a reading over the trials, and what was tried: a walk along one weight at a time.
 
     One trial of validation windows, or several that leave out a stretch of training rows each. Covariances may have
-    fewer lags than the reference will: weights hardly depend on it, and the cost falls with its cube.
+    fewer lags than the reference will: weights hardly depend on it, and the cost falls with its cube. ``weights`` are
+    those that may move, all by default.
     """
     tried: dict[Shrinkage, float] = {}
 
@@ -162,10 +171,10 @@ def chosen_shrinkage(
     best = start or Shrinkage()
     for _ in range(rounds):
         before = best
-        for weight in WALK:
-            for other in _beside(best, weight):
+        for weight in weights or WALK:
+            for other in beside(best, weight):
                 while other is not None and cost(other) < cost(best):
-                    best, other = other, _further(best, other)
+                    best, other = other, further(best, other)
         if best == before:
             break
     return best, tried
@@ -181,7 +190,7 @@ WALK = {
 }
 
 
-def _beside(by: Shrinkage, weight: str) -> list[Shrinkage | None]:
+def beside(by: Shrinkage, weight: str) -> list[Shrinkage | None]:
     """One step up and one down along a weight, None beyond its ends."""
     factor, step, least, most = WALK[weight]
     value = getattr(by, weight)
@@ -189,8 +198,8 @@ def _beside(by: Shrinkage, weight: str) -> list[Shrinkage | None]:
     return [e if least <= getattr(e, weight) <= most and e.replaced <= 1 else None for e in both]
 
 
-def _further(before: Shrinkage, now: Shrinkage) -> Shrinkage | None:
+def further(before: Shrinkage, now: Shrinkage) -> Shrinkage | None:
     """The next step in the direction of the last one."""
     weight = next(name for name in WALK if getattr(before, name) != getattr(now, name))
-    up, down = _beside(now, weight)
+    up, down = beside(now, weight)
     return up if getattr(now, weight) > getattr(before, weight) else down

@@ -20,8 +20,8 @@ from ..data.series import Series
 from ..data.timeline import Timeline
 from ..diffusion.conditional import Conditional
 from ..graphs.space import SignalSpace
+from ..references import of_windows
 from ..references.calendar import CalendarMean
-from ..references.stationary import Stationary
 from ..tasks.guided import Guided
 from ..training import conditional, windows
 from ..training.config import Config
@@ -117,7 +117,7 @@ def restored(
     law: Conditional | Guided
     if isinstance(config, WindowConfig):
         numbers = contents.part({key: value.to(device) for key, value in tensors.items()}, "reference")
-        reference = Stationary.from_tensors(numbers, space.spectrum.basis)
+        reference = of_windows(numbers, space.spectrum.basis)
         if reference.d != space.d:
             raise ValueError("reference and windows have different sizes")
         network = None

@@ -4,7 +4,7 @@ What is decided by validation windows, and noted in the summary:
 
     calendar     whether readings have a mean, and a spread, by the time of day and the kind of day, or one a column:
                  what makes the validation readings most probable, in their own units
-    shrinkage    how much of the covariance goes to smaller models (see ``references/stationary``)
+    reference    which covariance, and how much of it goes to smaller models (see ``window_references``)
     network      whether it is better than the reference alone (see ``conditional``)
 
 Any method but ``grcd`` is the paper's: trained on windows by themselves, on the product graph.
@@ -15,7 +15,7 @@ References of folds, which the network trains beside, are fitted without the str
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,15 @@ from ..data.series import Series
 from ..diffusion.conditional import Conditional
 from ..graphs.space import SignalSpace
 from ..references.calendar import CalendarMean
-from ..references.stationary import Shrinkage, Stationary, Trial, chosen_shrinkage, lag_covariances
+from ..references.reference import Reference
+from ..references.stationary import Shrinkage, Trial, lag_covariances
 from ..tasks.guided import Guided
 from . import conditional
 from . import fit as plain
 from .config import Config
 from .pool import Fold, cross_fitted
 from .window_config import WindowConfig
+from .window_references import WindowReferences, refuse_window
 
 FOLDS = 3
 SMOOTH = 2.0 / 288  # of a day: the kernel's standard deviation
@@ -70,6 +72,7 @@ def fit(
     resume: Callable[[Any], None] = lambda state: None,
 ) -> tuple[WindowModel, dict]:
     """A model of windows of ``space`` from two series (rows, nodes, channels), and how training went."""
+    refuse_window(space, device)
     table = _Table(space, train, val, device)
     name = max(CALENDARS, key=table.log_prob) if config.calendar == "auto" else "none"
     law: Conditional | Guided
@@ -86,13 +89,19 @@ def _conditional(
     table: _Table, name: str, config: WindowConfig, log: Callable[[Any, dict], None], resume: Callable[[Any], None]
 ) -> tuple[Conditional, dict]:
     """The conditional model: a network beside references that never saw its windows."""
-    space, stretches, by = table.space, table.train.stretches, table.shrinkage(name)
-    folds = cross_fitted(lambda rows: table.learned(name, by, rows), table.features, stretches, space.steps, FOLDS)
-    z, reference, scale = table.learned(name, by, stretches)
+    space, stretches, references = table.space, table.train.stretches, table.references(name)
+    choice = references.choose()
+
+    def learned(rows: Sequence[slice]) -> tuple[Tensor, Reference, Tensor]:
+        z, spread = table.scored(name, rows)
+        return z.float(), references.fit(choice, z, rows), spread.float()
+
+    folds = cross_fitted(learned, table.features, stretches, space.steps, FOLDS)
+    z, reference, scale = learned(stretches)
     starts = torch.from_numpy(table.val_starts).to(z.device)
     validation = Fold(z, table.features, starts, reference, scale)
     model, summary = conditional.fit(space, folds, validation, config, log, resume)
-    return model, summary | {"shrinkage": asdict(by)}
+    return model, summary | {"reference": choice.summary()}
 
 
 class _Table:
@@ -124,11 +133,11 @@ class _Table:
         mean, spread = self.mean(calendar, stretches).rows(self.slot * by_clock, self.kind * by_clock)
         return (self.x - mean) / spread, spread
 
-    def learned(self, calendar: str, by: Shrinkage, stretches: Sequence[slice]) -> tuple[Tensor, Stationary, Tensor]:
-        """z-scores of all rows, the reference of these rows, and the spread."""
-        z, spread = self.scored(calendar, stretches)
-        C = lag_covariances(z, self.space.steps, stretches)
-        return z.float(), Stationary.of(C, by, self.node, torch.float32), spread.float()
+    def references(self, calendar: str) -> WindowReferences:
+        """Of windows of z-scores by a calendar."""
+        return WindowReferences(
+            self.space, lambda rows: self.scored(calendar, rows)[0], self.train.stretches, self.val_starts
+        )
 
     def windows(self, calendar: str) -> tuple[np.ndarray, np.ndarray]:  # two of (windows, d)
         """Training and validation windows by themselves, z-scored, evenly spaced where they are many."""
@@ -156,10 +165,6 @@ class _Table:
             return -np.inf
         trial, spread = self.trial(calendar)
         return -trial.cost(Shrinkage(), self.node)[0] - float(spread)
-
-    def shrinkage(self, calendar: str) -> Shrinkage:
-        """That makes the validation windows most probable."""
-        return chosen_shrinkage([self.trial(calendar)[0]], self.node)[0]
 
 
 def _calendar(
