@@ -359,8 +359,9 @@ def loaded(data: SeriesDataset, steps: int, file: Path, device: torch.device) ->
     names = {entry.name for entry in fields(Setting)}
     setting = Setting(**{name: value for name, value in about["setting"].items() if name in names})
     network = fresh_network(space, table.features.shape[1], setting)
-    network.load_state_dict(weights)
-    conditional = Conditional(space, reference, network.to(device).eval())
+    if weights:
+        network.load_state_dict(weights)
+    conditional = Conditional(space, reference, network.to(device).eval() if weights else None)
     mean = table.mean(about["calendar"], train.stretches)
     return WindowModel(conditional, table.clock, mean, about["calendar"]), about
 
