@@ -21,7 +21,7 @@ import json
 import re
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ from grcd.references.stationary import Shrinkage, chosen_shrinkage
 from grcd.tasks import windows as tasks
 from grcd.training import windows
 from grcd.training.conditional import Setting, fresh_network
+from grcd.training.window_config import WindowConfig
 from grcd.training.window_references import Choice
 from grcd.training.windows import WindowModel, fit
 
@@ -125,11 +126,11 @@ class Table:
     def posterior(self, series: Series) -> tuple[Tensor, Tensor]:  # two of (rows, columns), in units
         """Mean and spread of the reference alone, windows one after the other."""
         z, mean, spread, _ = self.scored(series)
-        steps = self.model.conditional.space.steps
+        steps = self.model.law.space.steps
         starts, new = series.covering(steps)
         rows = torch.from_numpy(starts[:, None] + np.arange(steps)).to(self.device)
         window = z[rows].flatten(1)
-        posterior = self.model.conditional.reference.posterior(window, ~window.isnan())
+        posterior = self.model.law.reference.posterior(window, ~window.isnan())
         m, s = torch.zeros_like(z), torch.zeros_like(z)
         for each, own_m, own_s, count in zip(rows, posterior.mean, posterior.sd, new.tolist(), strict=True):
             last = slice(steps - count, None)
@@ -150,9 +151,7 @@ def truth(series: Series, mask: np.ndarray, device: torch.device) -> tuple[Tenso
     return values, torch.from_numpy(mask).to(device) & ~values.isnan()
 
 
-def trained(
-    data: SeriesDataset, steps: int, setting: Setting, device: torch.device, weights: Path | None = None
-) -> tuple[WindowModel, dict]:
+def trained(data: SeriesDataset, steps: int, setting: WindowConfig, device: torch.device) -> tuple[WindowModel, dict]:
     """The model of windows of a table, trained; and how long that took."""
     space, clock, history = SignalSpace(data.graph, steps, len(data.channels)), Clock.start(), list[dict]()
 
@@ -176,7 +175,7 @@ def metr_la(args: argparse.Namespace, device: torch.device) -> dict:
     masks = {kind: protocol.hidden((34_272, 207), kind)[: args.rows or None, : args.columns] for kind in protocol.MASKS}
     line = {kind: of_the_line(data, masks[kind], kind, whole=not args.rows) for kind in masks}
     say("line in time", line)
-    setting = Setting.on(device, seed=args.seed, **args.set)
+    setting = WindowConfig.on(device, window=24, seed=args.seed, **args.set)
     model, summary = trained(data, 24, setting, device) if args.load is None else loaded(data, 24, args.load, device)
     result: dict[str, Any] = {"seed": args.seed, "summary": summary, "line in time": line}
     if args.save:
@@ -197,12 +196,12 @@ def metr_la(args: argparse.Namespace, device: torch.device) -> dict:
             kind, "reference alone", shown(result["reference alone"][kind]), "calendar", shown(result["calendar"][kind])
         )
     result["filled"] = {}
-    for nfe in args.nfe:
+    for nfe in args.nfe:  # the first one compiles the network
         result["filled"][str(nfe)] = {kind: filled(table, test, mask[rows], nfe, args) for kind, mask in masks.items()}
         note(args, "metr-la", result, device)
-    result["forecast"] = forecast(table, data, args)
-    note(args, "metr-la", result, device)
     result["samples"] = samples(table, data, args)
+    note(args, "metr-la", result, device)
+    result["forecast"] = forecast(table, data, args)
     note(args, "metr-la", result, device)
     if args.overlap:
         result["filled with overlaps"] = {"4": {}}
@@ -245,9 +244,7 @@ def validation(table: Table, data: SeriesDataset, masks: dict[str, np.ndarray], 
     val, rows, result = data.part("val"), data.rows("val"), {}
     for kind, mask in masks.items():
         values, scored = truth(val, mask[rows], table.device)
-        x, chosen = table.apart(
-            hide(val, mask[rows]), table.model.conditional, args.val_draws, 4, args.seed, args.val_every
-        )
+        x, chosen = table.apart(hide(val, mask[rows]), table.model.law, args.val_draws, 4, args.seed, args.val_every)
         scored = scored & torch.isin(torch.arange(len(val), device=table.device), chosen)[:, None]
         result[kind] = protocol.draw_scores(x[:, scored].float(), values[scored])
         say("validation", kind, shown(result[kind]))
@@ -260,9 +257,9 @@ def filled(
     """Scores of the gaps of test rows, and how long filling them took."""
     (values, scored), clock, seen = truth(test, mask, table.device), Clock.start(), hide(test, mask)
     if along:
-        x = table.along(seen, table.model.conditional, args.draws, nfe, args.seed)
+        x = table.along(seen, table.model.law, args.draws, nfe, args.seed)
     else:
-        x, chosen = table.apart(seen, table.model.conditional, args.draws, nfe, args.seed, args.every)
+        x, chosen = table.apart(seen, table.model.law, args.draws, nfe, args.seed, args.every)
         scored = scored & torch.isin(torch.arange(len(test), device=table.device), chosen)[:, None]
     taken = clock.read()
     result = {"scored": int(scored.sum())} | protocol.draw_scores(x[:, scored].float(), values[scored]) | taken
@@ -284,7 +281,7 @@ def forecast(table: Table, data: SeriesDataset, args: argparse.Namespace) -> dic
         assert args.rows or round(naive[str(lead)], 2) == right, naive
     ends, clock = every[:: args.forecast_every] + 12, Clock.start()
     pasts = [slice(end - 12, end) for end in ends.tolist()]
-    draws = tasks.forecasts(table.model.conditional, z, features, pasts, 12, args.draws, 4, args.seed)
+    draws = tasks.forecasts(table.model.law, z, features, pasts, 12, args.draws, args.forecast_nfe, args.seed)
     by_lead: dict[int, list[tuple[Tensor, Tensor]]] = {lead: [] for lead in range(1, 13)}
     for end, x in zip(ends.tolist(), draws, strict=True):
         ahead = slice(end, end + 12)
@@ -306,12 +303,12 @@ def samples(table: Table, data: SeriesDataset, args: argparse.Namespace) -> dict
     """Windows of which nothing is known, at the times of test windows: spread and memory, beside those of the data."""
     test = data.part("test")
     _, mean, spread, features = table.scored(test)
-    steps = table.model.conditional.space.steps
+    steps = table.model.law.space.steps
     starts = test.starts(steps)
     starts = starts[np.linspace(0, len(starts) - 1, min(SAMPLES, len(starts))).astype(int)]
     rows = torch.from_numpy(starts[:, None] + np.arange(steps)).to(table.device)
     clock = Clock.start()
-    z = tasks.sample(table.model.conditional, features[rows], 8, args.seed)
+    z = tasks.sample(table.model.law, features[rows], 8, args.seed)
     result: dict[str, Any] = {"windows": len(starts), **clock.read(), "finite": bool(z.isfinite().all())}
     real = torch.from_numpy(test.values[:, :, 0]).to(table.device)[rows]
     for name, x in (("generated", mean[rows] + spread[rows] * z), ("real", real.float())):
@@ -342,7 +339,7 @@ def saved(model: WindowModel, summary: dict, file: Path) -> None:
     """The network, and what the rest is fitted by again from the same rows."""
     from safetensors.torch import save_file
 
-    network = model.conditional.network
+    network = model.law.network
     about = {key: summary[key] for key in ("calendar", "reference", "setting", "network", "history", "training")}
     tensors = {} if network is None else {name: value.cpu() for name, value in network.state_dict().items()}
     save_file(tensors, file, {"about": json.dumps(about)})
@@ -359,9 +356,12 @@ def loaded(data: SeriesDataset, steps: int, file: Path, device: torch.device) ->
     table = windows._Table(space, train, data.part("val"), device)
     z, _ = table.scored(about["calendar"], train.stretches)
     reference = table.references(about["calendar"]).fit(Choice.of(about["reference"]), z, train.stretches)
-    network = fresh_network(space, table.features.shape[1], Setting(**about["setting"]))
-    network.load_state_dict(weights)
-    conditional = Conditional(space, reference, network.to(device).eval())
+    names = {entry.name for entry in fields(Setting)}
+    setting = Setting(**{name: value for name, value in about["setting"].items() if name in names})
+    network = fresh_network(space, table.features.shape[1], setting)
+    if weights:
+        network.load_state_dict(weights)
+    conditional = Conditional(space, reference, network.to(device).eval() if weights else None)
     mean = table.mean(about["calendar"], train.stretches)
     return WindowModel(conditional, table.clock, mean, about["calendar"]), about
 
@@ -448,7 +448,7 @@ def on_a_processor(
     )
     result |= {name: points(guess()) for name, guess in imputers(data, seen).items()} if args.imputers else {}
     say({name: shown(value) for name, value in result.items() if isinstance(value, dict)})
-    model, summary = trained(data, steps, Setting.on(device, seed=args.seed, **args.set), device)
+    model, summary = trained(data, steps, WindowConfig.on(device, window=steps, seed=args.seed, **args.set), device)
     table = Table(model, data.part("train"), device)
     result |= {"summary": summary, "calendar": points(table.calendar(seen))}
     mean, sd = table.posterior(seen)
@@ -502,9 +502,7 @@ def note(args: argparse.Namespace, part: str, result: dict, device: torch.device
     """A part into the file, beside the others."""
     whole = json.loads(args.out.read_text()) if args.out.exists() else {}
     about = provenance(str(device))
-    about["command"] = re.sub(
-        r" --(save|load) \S+", "", about["command"]
-    )  # folders of a machine mean nothing elsewhere
+    about["command"] = re.sub(r" --(save|load) \S+", "", about["command"])  # folders mean nothing elsewhere
     write_json(args.out, whole | {part: whole.get(part, {}) | about | result})
 
 
@@ -524,6 +522,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of training")
     parser.add_argument("--save", type=Path, help="the trained network of METR-LA")
     parser.add_argument("--load", type=Path, help="the same, in place of training")
+    parser.add_argument("--forecast-nfe", type=int, default=4)
     parser.add_argument("--overlap", action="store_true", help="fill METR-LA with overlapping windows too")
     parser.add_argument("--no-imputers", dest="imputers", action="store_false")
     parser.add_argument("--every", type=int, default=1, help="fill every so many test windows")

@@ -65,23 +65,25 @@ def keyed(first=0, draws=None):
 
 
 def affine(conditional, nfe):
-    """Draws that are affine in their noise, reading by reading: mean and variance (windows, d) each."""
+    """Draws that are affine in their noise: mean and variance (windows, d) each."""
     z, observed, calendar = windows()
-    purposes = []
+    return responses(lambda noise: conditional.draw(z, observed, calendar, D + 1, nfe, noise))
+
+
+def responses(drawn):
+    """Of what ``drawn`` makes (windows, D + 1, d) of noise, by one unit of noise at a time: mean and variance."""
+    purposes, unit = [], torch.cat([torch.zeros(1, D), torch.eye(D)]).double().expand(WINDOWS, -1, -1)
 
     def none(purpose, shape):
         purposes.append(purpose)
         return torch.zeros(shape, dtype=torch.float64)
 
-    mean = conditional.draw(z, observed, calendar, 1, nfe, none)[:, 0]
+    mean = drawn(none)[:, 0]
     assert len(set(purposes)) == len(purposes)
     variance = torch.zeros_like(mean)
-    for impulse in purposes:
-
-        def one(purpose, shape, impulse=impulse):
-            return torch.full(shape, float(purpose == impulse), dtype=torch.float64)
-
-        variance += (conditional.draw(z, observed, calendar, 1, nfe, one)[:, 0] - mean).square()
+    for impulse in list(purposes):
+        x = drawn(lambda purpose, shape, impulse=impulse: unit if purpose == impulse else torch.zeros(shape).double())
+        variance += (x - mean[:, None]).square().sum(1)
     return mean, variance
 
 
@@ -194,24 +196,14 @@ def test_features_tell_hidden_observed_and_unrecorded_apart():
 def shares(conditional, strength, nfe, law):
     """Of variations of readings that ``law`` (mean, sd) describes: what they are about, and their variance."""
     z, observed, calendar = windows()
-    purposes, (mean, sd) = [], law
-
-    def none(purpose, shape):
-        purposes.append(purpose)
-        return torch.zeros(shape, dtype=torch.float64)
+    mean, sd = law
 
     def varied(x, noise):
-        return conditional.vary(z, observed, calendar, x, strength, 1, nfe, noise)[:, 0]
+        return conditional.vary(z, observed, calendar, x, strength, D + 1, nfe, noise)
 
-    about = varied(mean, none)
-    variance = (varied(mean + sd, lambda purpose, shape: torch.zeros(shape, dtype=torch.float64)) - about).square()
-    for impulse in list(purposes):
-
-        def one(purpose, shape, impulse=impulse):
-            return torch.full(shape, float(purpose == impulse), dtype=torch.float64)
-
-        variance = variance + (varied(mean, one) - about).square()
-    return about, variance
+    about, variance = responses(lambda noise: varied(mean, noise))
+    moved = varied(mean + sd, lambda purpose, shape: torch.zeros(shape, dtype=torch.float64))[:, 0] - about
+    return about, variance + moved.square()
 
 
 @pytest.mark.parametrize("net", [None, network(trained=True)])

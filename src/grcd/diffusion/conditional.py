@@ -5,22 +5,25 @@ Under the reference, hidden readings given observed ones are ``N(m, P)``, exactl
 ``networks/spacetime``) says what ``u`` is given a noised one at level ``q`` and everything observed: mean and variance.
 Draws come from the reverse process of both, from the largest of some levels down to none:
 
-    start       u~ = sqrt(1 + q^2) xi
+    start       u~ = u' + q xi, with u' a joint draw of the reference's posterior
     steps       from each level to the next, the last one to 0, which draws from the network's own law
 
 A network that answers zero leaves every reading with its exact posterior, at any number of levels; how readings hang
 together it has to learn. Without a network draws are joint ones of the whole posterior.
 
-**Variations** of readings ``x`` start from those readings in place of nothing, by a ``strength`` from 0 to 1:
+**Variations** of readings ``x`` start from those readings noised to a level that rises with their ``strength``,
 
-    start       u~ = sqrt(1 + q^2) (sqrt(1 - strength^2) u + strength xi),    q = strength / sqrt(1 - strength^2)
+    start       u~ = u + q xi,      q = strength / sqrt(1 - strength^2)
 
-which is ``u + q xi``, the readings noised to level ``q``, up to the largest level, and what a draw starts from at
-strength 1. Without a network ``x - m`` is blended with a joint draw in the same way (preconditioned Crank-Nicolson),
-and variations of draws are draws again, at any strength.
+until that is the largest level; from there on ``u`` is blended with a joint draw, ``w u + sqrt(1 - w^2) u'``, until at
+strength 1 nothing is left of it. Without a network ``x - m`` is blended with a joint draw from the beginning, ``w =
+sqrt(1 - strength^2)`` (preconditioned Crank-Nicolson). Variations of draws are draws again, at any strength.
 
-**Levels** were measured on METR-LA: from 8, which no posterior of z-scores reaches, to a last level that falls with the
-number of evaluations. A start from joint draws at a smaller level was worse the smaller it was.
+**Levels** were measured on METR-LA: from 8, far above any single reading's spread, to a last level that falls with the
+number of evaluations. Readings that hang together are another matter: of a window of which nothing is observed the
+first mode has a spread of thirty, which noise of 8 does not hide. So the start has the covariance of the reference's
+posterior, and not only its variances. At a smaller largest level the reference's law would show: draws were worse the
+smaller it was.
 """
 
 from __future__ import annotations
@@ -37,7 +40,6 @@ from ..core.device import arithmetic
 from ..core.errors import InputError, whole_number
 from ..graphs.space import SignalSpace
 from ..networks.spacetime import Fused, Network, SpaceTimeNet, denoised, stepped
-from ..references.conditioning import WindowPosterior
 from ..references.reference import Reference
 
 LEAST_SD = 0.02  # of a posterior; no reference is surer (its noise), up to rounding
@@ -123,19 +125,21 @@ class Conditional:
         shape = (len(z), whole_number("n", n), self.space.d)
         levels = self._levels(nfe)
         keep = (1 - strength**2) ** 0.5
+        mean, sd, joint = self._joint(z, observed, shape, noise)
         if self.network is None:
-            x = self._joint(z, observed, shape, noise)
+            x = joint
             if near is not None:
-                mean = self._posterior(z, observed).mean[:, None]
-                x = mean + keep * (near[:, None].to(x) - mean) + strength * (x - mean)
+                x = mean[:, None] + keep * (near.to(x) - mean)[:, None] + strength * (joint - mean[:, None])
         else:
-            posterior = self._posterior(z, observed)
-            mean, spread = posterior.mean.float(), posterior.sd.float().clamp(min=LEAST_SD)
-            start = strength * noise("start", shape).float()
+            mean, spread = mean.float(), sd.float().clamp(min=LEAST_SD)
+            start = (joint.float() - mean[:, None]) / spread[:, None]
             if near is not None:
                 levels = _from(strength / keep if keep else levels[0], levels)
-                start += torch.where(observed, 0, keep * (near.float() - mean) / spread)[:, None]
-            about = features(mean, posterior.sd.float(), ~observed)
+                weight = min(1.0, keep * (1 + levels[0] ** 2) ** 0.5)
+                own = torch.where(observed, 0, (near.float() - mean) / spread)
+                start = weight * own[:, None] + (1 - weight**2) ** 0.5 * start
+            start = start + levels[0] * noise("start", shape).float()
+            about = features(mean, sd.float(), ~observed)
             u = self._reversed(self.network, start, levels, ~observed, about, calendar.float(), noise)
             x = mean[:, None] + spread[:, None] * u
         return torch.where(observed[:, None], z[:, None], x.to(z.dtype))
@@ -147,25 +151,27 @@ class Conditional:
             raise InputError(f"nfe = {nfe}", f"at least {min(self.levels)}", "allow more evaluations of the network")
         return self.levels[max(affordable)]
 
-    def _posterior(self, z: Tensor, observed: Tensor, xi: Tensor | None = None) -> WindowPosterior:
-        """In full precision: factors of covariances want it, whatever the network does."""
-        with arithmetic():
-            return self.reference.posterior(z, observed, xi)
-
-    def _joint(self, z: Tensor, observed: Tensor, shape: tuple[int, int, int], noise: Noise) -> Tensor:
-        """Of the whole posterior of the reference."""
-        xi, parts = noise("posterior", shape), list[Tensor]()
+    def _joint(
+        self, z: Tensor, observed: Tensor, shape: tuple[int, int, int], noise: Noise
+    ) -> tuple[Tensor, Tensor, Tensor]:  # (windows, d), (windows, d), (windows, draws, d)
+        """Mean, spread and draws of the whole posterior of the reference; in full precision, which factors of
+        covariances want, whatever the network does."""
+        xi, parts = noise("posterior", shape), list[tuple[Tensor, Tensor, Tensor]]()
         size = max(1, ENTRIES[z.device.type] // (shape[1] * shape[2]))
-        for rows in torch.arange(len(z), device=z.device).split(size):
-            draws = self._posterior(z[rows], observed[rows], xi[rows]).draws
-            assert draws is not None
-            parts.append(draws)
-        return torch.cat(parts) if parts else z.new_empty(shape)
+        with arithmetic():
+            for rows in torch.arange(len(z), device=z.device).split(size):
+                posterior = self.reference.posterior(z[rows], observed[rows], xi[rows])
+                assert posterior.draws is not None
+                parts.append((posterior.mean, posterior.sd, posterior.draws))
+        if not parts:
+            return z, z, z.new_empty(shape)
+        mean, sd, draws = (torch.cat(each) for each in zip(*parts, strict=True))
+        return mean, sd, draws
 
     def _reversed(
         self,
         network: SpaceTimeNet,
-        start: Tensor,  # (windows, draws, d), of variance one
+        start: Tensor,  # (windows, draws, d) at the first of the levels
         levels: tuple[float, ...],
         hidden: Tensor,
         about: Tensor,
@@ -173,7 +179,7 @@ class Conditional:
         noise: Noise,
     ) -> Tensor:  # (windows, draws, d)
         """By the reverse process: all windows and draws level by level, as many at a time as memory allows."""
-        u = (1 + levels[0] ** 2) ** 0.5 * start.flatten(0, 1)
+        u = start.flatten(0, 1)
         width = self.space.d * network.input.out_features
         size = max(1, ENTRIES[u.device.type] // width)
         worth = u.is_cuda and len(u) >= size and len(levels) * len(u) * width >= FUSED
