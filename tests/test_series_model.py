@@ -140,7 +140,7 @@ def test_log_probabilities_of_rows_are_those_of_conditional_gaussians(case):
     """By hand: one window, each row given the other seven."""
     model, _ = case
     rows = frame(readings(STEPS, model.space.channels, seed=4), "2024-03-01").iloc[:STEPS]
-    z, (_, spread, _) = model.series._scored(Series(rows.to_numpy().reshape(STEPS, NODES, -1), rows.index.to_numpy()))
+    z, (_, spread, _) = model.series._scored(Series(rows.to_numpy().reshape(STEPS, NODES, -1), rows.index.to_numpy()), None)
     z, columns = z.double().numpy().ravel(), NODES * model.space.channels
     Sigma = model.series.law.reference.Sigma.double().numpy()
     expected = []
@@ -239,3 +239,26 @@ def test_fewer_rows_than_a_window_and_unknown_settings_are_refused():
         grcd.GRCD(graph(), window=4, calendar="lunar")
     with pytest.raises(InputError, match="window = 0"):
         grcd.GRCD(graph(), window=0)
+
+
+def test_a_covariate_that_counts_is_kept_asked_for_and_used_for_the_rows_to_come(tmp_path):
+    random = np.random.RandomState(0)
+    weather = pd.DataFrame({"rain": random.standard_normal(700).cumsum() / 9, "dice": random.standard_normal(700)})
+    weather.index = pd.date_range("2024-01-01", periods=700, freq="h")
+    table = frame(readings(660)) + 8 * weather[["rain"]].iloc[:660].to_numpy()
+    with pytest.warns(InputWarning, match="reference is used alone"):
+        model = grcd.GRCD(graph(), window=STEPS, **QUICK).fit(table.iloc[:600], covariates=weather)
+    assert model.result["covariates"] == ["rain"]
+    ahead = model.forecast(table.iloc[:620], 40, covariates=weather)
+    off = np.abs(ahead - table.iloc[620:660]).to_numpy().mean()
+    moved = weather.assign(rain=weather["rain"] + (np.arange(700) >= 620))
+    other = model.forecast(table.iloc[:620], 40, covariates=moved)
+    close((other - ahead).to_numpy(), 8 * np.ones((40, NODES)), rtol=0.3)
+    assert off < 5
+    with pytest.raises(InputError, match="no covariates"):
+        model.forecast(table, 4)
+    with pytest.raises(InputError, match="forecast fewer rows"):
+        model.forecast(table, 60, covariates=weather)
+    model.save(tmp_path / "run")
+    again = grcd.load(tmp_path / "run").forecast(table.iloc[:620], 40, covariates=weather)
+    pd.testing.assert_frame_equal(again, ahead)

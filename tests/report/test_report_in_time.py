@@ -56,7 +56,7 @@ def speaking(model):
     """The model with a network, fresh as it is."""
     trained = model._trained
     law = trained.model.law
-    network = fresh_network(law.space, len(trained.model.clock.names), model.config).eval()
+    network = fresh_network(law.space, trained.model.mean.told, model.config).eval()
     whole = replace(trained.model, law=Conditional(law.space, law.reference, network))
     model._trained = replace(trained, model=whole, result=trained.result | {"network": True})
     return model

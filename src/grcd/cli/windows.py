@@ -233,7 +233,7 @@ def remembered_covariates(model: GRCD) -> Path | None:
 
 def kept_by(series: SeriesModel) -> tuple[str, ...]:
     """Names of covariates."""
-    return getattr(series, "covariates", ())
+    return series.covariates
 
 
 def read(file: Path) -> Covariates:
