@@ -190,6 +190,7 @@ class SeriesModel:
     ) -> np.ndarray:  # (n, rows, nodes, channels)
         """Variations of complete rows: at ``strength`` 0 themselves, at 1 any rows."""
         z, about = self._scored(series, covariates)
+        z[:, self.lacking] = 0.0
         gaps = int(z.isnan().sum())
         if gaps:
             raise InputError(f"{gaps} missing readings in rows to vary", "complete rows", "fill them first (impute)")
@@ -197,6 +198,7 @@ class SeriesModel:
         what = f"n = {n:,} variations of {len(series):,} rows"
         memory.refuse_over(COPIES * 8 * n * series.values.size, what, "lower n, or vary fewer rows at a time")
         varied = np.repeat(series.values[None], n, axis=0)
+        varied.reshape(n, len(series), -1)[:, :, self.lacking] = np.nan
         if strength != 0:
             for rows, drawn in windows.vary(self.law, z, about[2], series.stretches, strength, n, nfe, seed):
                 varied[:, rows] = self._filled(drawn, rows, about)
@@ -221,7 +223,8 @@ class SeriesModel:
                 "give all nodes and channels",
             )
         self.timeline.refuse_other(series)
-        x = series.values.reshape(len(series), -1)
+        x = series.values.reshape(len(series), -1).astype(np.float64)
+        x[:, self.lacking] = np.nan
         if np.isinf(x).any():
             raise InputError("infinite readings", "finite numbers, or NaN where missing", "correct or drop them")
         if warn:
