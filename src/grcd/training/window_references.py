@@ -57,7 +57,7 @@ EIGEN = {"cpu": 2048, "cuda": 16384}  # readings of a window above which no cand
 UPWARDS = ("noise", "local"), ("separable",), ("noise",), ("local",)  # what whole windows may want more of
 ENOUGH, PARTS = 40, 3  # validation windows one after the other; else so many stretches of training rows are judged too
 COMPONENTS = (2, 3, 4)  # regimes that are tried
-NOTICEABLE, SHARE = 5e-3, 0.1  # nats a reading that a second regime must bring; and the share of it that a further one
+NOTICEABLE, SHARE = 0.03, 0.1  # nats a reading that a further regime must bring, and what share of the second one's
 CORNERS = {
     "independent readings": Shrinkage(0.0, 0.0, 0.0, 1e-3, 1.0),
     "independent nodes": Shrinkage(1.0, 0.0, 0.0, 0.01),
