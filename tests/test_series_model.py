@@ -142,7 +142,9 @@ def test_log_probabilities_of_rows_are_those_of_conditional_gaussians(case):
     """By hand: one window, each row given the other seven."""
     model, _ = case
     rows = frame(readings(STEPS, model.space.channels, seed=4), "2024-03-01").iloc[:STEPS]
-    z, (_, spread, _) = model.series._scored(Series(rows.to_numpy().reshape(STEPS, NODES, -1), rows.index.to_numpy()), None)
+    z, (_, spread, _) = model.series._scored(
+        Series(rows.to_numpy().reshape(STEPS, NODES, -1), rows.index.to_numpy()), None
+    )
     z, columns = z.double().numpy().ravel(), NODES * model.space.channels
     Sigma = model.series.law.reference.Sigma.double().numpy()
     expected = []
