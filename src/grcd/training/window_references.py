@@ -59,8 +59,8 @@ ENOUGH, PARTS = 40, 3  # validation windows one after the other; else so many st
 COMPONENTS = (2, 3, 4)  # regimes that are tried
 NOTICEABLE, SHARE = 0.03, 0.1  # nats a reading that a further regime must bring, and what share of the second one's
 CORNERS = {
-    "independent readings": Shrinkage(0.0, 0.0, 0.0, 1e-3, 1.0),
-    "independent nodes": Shrinkage(1.0, 0.0, 0.0, 0.01),
+    "independent readings": Shrinkage(0.0, 0.0, 0.3, 1e-3, 1.0),
+    "independent nodes": Shrinkage(1.0, 0.0, 0.3, 0.01),
     "separable": Shrinkage(0.0, 1.0),
 }
 WITHIN_SEPARABLE = ("local", "noise")  # what is left to choose of a separable one
@@ -106,7 +106,9 @@ class Choice:
         }
         mixed = ", ".join(f"{value:.0%} {name}" for name, value in weights.items() if value > 0)
         regimes = f" in {self.components} regimes" if self.components > 1 else ""
-        detail = f"noise {by.noise:.3g}, correlations under {by.local:.2g} taken for noise"
+        detail = f"noise {by.noise:.3g}" + (
+            f", correlations under {by.local:.2g} taken for noise" if by.local > 0 else ""
+        )
         text = f"{self.kind}{regimes} ({f'shrunk {mixed}; ' if mixed else ''}{detail})"
         return f"{text}: {self.memory}" if self.memory else text
 
