@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import space_time_page
 import torch
 import windows_protocol as protocol
 from provenance import provenance
@@ -503,7 +504,9 @@ def note(args: argparse.Namespace, part: str, result: dict, device: torch.device
     whole = json.loads(args.out.read_text()) if args.out.exists() else {}
     about = provenance(str(device))
     about["command"] = re.sub(r" --(save|load) \S+", "", about["command"])  # folders mean nothing elsewhere
-    write_json(args.out, whole | {part: whole.get(part, {}) | about | result})
+    whole |= {part: whole.get(part, {}) | about | result}
+    write_json(args.out, whole)
+    args.out.with_suffix(".md").write_text(space_time_page.written(whole))
 
 
 def numbers(text: str) -> list[int]:
