@@ -17,6 +17,7 @@ Parts are merged into the file, and the page beside it is written anew. Nothing 
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 import json
 import re
 import time
@@ -506,7 +507,8 @@ def note(args: argparse.Namespace, part: str, result: dict, device: torch.device
     about["command"] = re.sub(r" --(save|load) \S+", "", about["command"])  # folders mean nothing elsewhere
     whole |= {part: whole.get(part, {}) | about | result}
     write_json(args.out, whole)
-    args.out.with_suffix(".md").write_text(space_time_page.written(whole))
+    with suppress(KeyError):  # of a part that is not yet whole
+        args.out.with_suffix(".md").write_text(space_time_page.written(whole))
 
 
 def numbers(text: str) -> list[int]:
