@@ -437,6 +437,37 @@ def test_covariates_are_passed_on_and_asked_for_where_a_run_has_kept_some(folder
         assert "--covariates FILE" in message
 
 
+def test_a_training_keeps_the_covariate_that_counts_and_forecasts_by_it(folder, here, grcd_here):
+    wave = np.round(np.sin(np.arange(ROWS + 6)), 3)
+    times = TIMES[0] + np.arange(ROWS + 6) * HOUR
+    tide = pd.DataFrame({"time": times, "tide": wave, "dice": np.random.RandomState(5).standard_normal(ROWS + 6)})
+    tide.to_csv(folder / "tide.csv", index=False)
+    wide(np.round(X[..., 0] + 30 * wave[:ROWS, None], 2)).to_csv(folder / "tidal.csv", index=False)
+    what = ["--data", "tidal.csv", "--covariates", "tide.csv", "--window", 4]
+    assert "covariates kept: tide\n" in grcd_here("train", *what, *SMALL, "--out", "tidal")
+    ask = ["forecast", "tidal", "--observed", "tidal.csv", "--covariates", "tide.csv", "--out", "t.csv", *DRAWS]
+    grcd_here(*ask, "--horizon", 6)
+    ahead = pd.read_csv(folder / "t.csv")[NODES].mean(axis=1)
+    level = np.nanmean(X[..., 0])
+    assert np.abs(ahead - level - 30 * wave[ROWS:]).max() < 12  # the readings about it have a spread of three
+    late = ["--horizon", 9, "--out", "u.csv"]
+    message = refused(here(*ask[:6], *late, cwd=folder))
+    assert "2024-01-11 05:00" in message  # where it ends
+    assert "forecast fewer rows" in message
+    assert not (folder / "u.csv").exists()
+
+
+def test_a_window_that_no_memory_holds_is_refused_with_one_that_fits(folder, here, monkeypatch):
+    from grcd.training import window_references
+
+    monkeypatch.setattr(window_references.devices, "room", lambda device: 60_000.0)
+    args = ["train", "--data", "temp.csv", "--window", 20, *SMALL, "--out", "large"]
+    message = refused(here(*args, cwd=folder))
+    assert "a window of 20 rows, 80 readings" in message
+    assert "take a window of at most" in message
+    assert not (folder / "large").exists()
+
+
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 TRAIN = "train --graph g.csv --out new --data"

@@ -26,6 +26,7 @@ from ..training import conditional, windows
 from ..training.config import Config
 from ..training.mean import Mean
 from ..training.window_config import WindowConfig
+from ..training.window_references import refuse_window
 from ..training.windows import WindowModel
 from . import contents
 from .folder import Run, read
@@ -78,6 +79,7 @@ def train(
     refuse_outside(flat["train"], config.bounds)
     for split, part in series.items():
         _refuse_short(part, space.steps, split)
+    refuse_window(space, device)
     moments = _moments(flat["train"], space)
     beside = {} if covariates is None else {"covariates": covariates.values}
     facts = contents.described(space, config, flat | beside, moments.to_dict(), name)

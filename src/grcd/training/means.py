@@ -1,6 +1,6 @@
 """Which mean a series has: what of the calendar and of the covariates makes held-out readings more probable.
 
-From a mean a column on, the step whose gain is largest beyond doubt is taken, as long as there is one:
+From a mean a column on, of the steps that gain beyond doubt the largest is taken, as long as there is one:
 
     time of day     a curve over the clock, and what working days and weekends add to it
     day of week     what each day of the week adds
@@ -158,7 +158,7 @@ class Means:
         candidate, tried = Candidate(Terms()), list[dict[str, Any]]()
         while steps := self._steps(candidate):
             gains = {name: judge.gain(candidate, step, len(steps)) for name, step in steps.items()}
-            sure = {name: gain - needed for name, (gain, needed) in gains.items() if gain > needed}
+            sure = {name: gain for name, (gain, needed) in gains.items() if gain > needed}
             if SIMPLER in sure:
                 sure.pop("day of week", None)  # it has to gain beside the time of day
             best = max(sure, key=lambda name: sure[name]) if sure else None

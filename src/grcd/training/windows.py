@@ -37,7 +37,7 @@ from .mean import Mean, Terms
 from .means import Means
 from .pool import Fold, cross_fitted
 from .window_config import WindowConfig
-from .window_references import WindowReferences, refuse_window
+from .window_references import WindowReferences
 
 FOLDS = 3
 WINDOWS, MOST_NUMBERS = 20_000, 1 << 28  # that a method on the product graph trains on, at most
@@ -69,7 +69,6 @@ def fit(
     covariates: Covariates | None = None,
 ) -> tuple[WindowModel, dict]:
     """A model of windows of ``space`` from two series (rows, nodes, channels), and how training went."""
-    refuse_window(space, device)
     means = Means(space, train, val, device, covariates, config.calendar)
     terms, kept = means.chosen()
     warn(means.notes)
