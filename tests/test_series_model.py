@@ -1,5 +1,7 @@
 """Rows in time through a trained model: data frames, arrays, several channels, run folders."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -140,7 +142,9 @@ def test_log_probabilities_of_rows_are_those_of_conditional_gaussians(case):
     """By hand: one window, each row given the other seven."""
     model, _ = case
     rows = frame(readings(STEPS, model.space.channels, seed=4), "2024-03-01").iloc[:STEPS]
-    z, (_, spread, _) = model.series._scored(Series(rows.to_numpy().reshape(STEPS, NODES, -1), rows.index.to_numpy()))
+    z, (_, spread, _) = model.series._scored(
+        Series(rows.to_numpy().reshape(STEPS, NODES, -1), rows.index.to_numpy()), None
+    )
     z, columns = z.double().numpy().ravel(), NODES * model.space.channels
     Sigma = model.series.law.reference.Sigma.double().numpy()
     expected = []
@@ -206,6 +210,8 @@ def test_a_node_may_lack_a_channel():
     values[:, 3, 1] = np.nan
     with pytest.warns(InputWarning):
         model = grcd.GRCD(graph(), window=4, **QUICK).fit(values)
+    varied = model.augment(readings(20, 2), 0.5)
+    assert np.isnan(varied[:, :, 3, 1]).all()
     draws = model.impute(values[:20], n=3)
     assert np.isnan(draws[:, :, 3, 1]).all()  # nobody knows what it would read
     assert np.isfinite(np.delete(draws.reshape(3, 20, -1), 7, axis=2)).all()
@@ -239,3 +245,27 @@ def test_fewer_rows_than_a_window_and_unknown_settings_are_refused():
         grcd.GRCD(graph(), window=4, calendar="lunar")
     with pytest.raises(InputError, match="window = 0"):
         grcd.GRCD(graph(), window=0)
+
+
+def test_a_covariate_that_counts_is_kept_asked_for_and_used_for_the_rows_to_come(tmp_path):
+    random = np.random.RandomState(0)
+    weather = pd.DataFrame({"rain": np.sin(np.arange(700) / 17), "dice": random.standard_normal(700)})
+    weather.index = pd.date_range("2024-01-01", periods=700, freq="h")
+    table = frame(readings(660)) + 8 * weather[["rain"]].iloc[:660].to_numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # whether its network is used is another matter
+        model = grcd.GRCD(graph(), window=STEPS, **QUICK).fit(table.iloc[:600], covariates=weather)
+    assert model.result["covariates"] == ["rain"]
+    ahead = model.forecast(table.iloc[:620], 40, covariates=weather)
+    off = np.abs(ahead - table.iloc[620:660]).to_numpy().mean()
+    moved = weather.assign(rain=np.where(np.arange(700) < 620, weather["rain"], 0.5))
+    other = model.forecast(table.iloc[:620], 40, covariates=moved)
+    close((other - ahead).to_numpy(), 8 * (moved - weather)[["rain"]].to_numpy()[620:660] * np.ones(NODES), rtol=0.2)
+    assert off < 5
+    with pytest.raises(InputError, match="no covariates"):
+        model.forecast(table, 4)
+    with pytest.raises(InputError, match="forecast fewer rows"):
+        model.forecast(table, 60, covariates=weather)
+    model.save(tmp_path / "run")
+    again = grcd.load(tmp_path / "run").forecast(table.iloc[:620], 40, covariates=weather)
+    pd.testing.assert_frame_equal(again, ahead)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .core.errors import InputError
     from .data import Dataset, load_dataset
-    from .evaluation.ammd import evaluate
+    from .evaluation.held_out import evaluate
     from .graphs.graph import Graph
     from .model import GRCD, load, train
     from .training.config import Config
@@ -30,7 +30,7 @@ _HOME = {
     "Config": "training.config",
     "Dataset": "data",
     "load_dataset": "data",
-    "evaluate": "evaluation.ammd",
+    "evaluate": "evaluation.held_out",
     "InputError": "core.errors",
 }
 __all__ = ["GRCD", "Config", "Dataset", "Graph", "InputError", "evaluate", "load", "load_dataset", "train"]

@@ -202,6 +202,7 @@ class GRCD:
         name: str = "signals",
         about: dict | None = None,
         times: ArrayLike | None = None,
+        covariates: Any = None,
     ) -> GRCD:
         """Fit the reference and train the network; returns the model itself.
 
@@ -209,6 +210,7 @@ class GRCD:
                     (time, nodes[, channels])
         ``val``     validation signals; without them the last tenth of ``train`` validates
         ``times``   of the rows of an array in time (with ``val``: of both, one after the other)
+        ``covariates``   numbers known of every row in time, of those to come too: a data frame, or (rows, covariates)
         ``run``, ``force``, ``name`` and ``about`` are deprecated: ``grcd.train`` trains in a run folder.
         """
         if run is not None or force or name != "signals" or about is not None:
@@ -219,9 +221,10 @@ class GRCD:
                 raise InputError(
                     "times of signals by themselves", "a window", "GRCD(graph, window=24), or leave them out"
                 )
+            refuse_choices("signals by themselves", covariates=covariates)
             return self._fit(train, val, *folder)
         parts, variables = readings.split(train, val, self.graph.node_ids, self._settings[0][2], times)
-        return self._fit_series(parts, variables, *folder)
+        return self._fit_series(parts, variables, *folder, readings.known(covariates))
 
     def _fit(self, train: ArrayLike, val: ArrayLike | None, *folder: Any) -> GRCD:
         x_train = check_signals(train, self.space, "training signals", gaps=True)
@@ -268,6 +271,7 @@ class GRCD:
         batch: int | None = None,
         precision: str = "float32",
         start: Any = None,
+        covariates: Any = None,
     ) -> np.ndarray:  # (n, nodes), or (n, steps, nodes[, channels])
         """New signals (n, nodes), in the units of the training signals, with ``nfe`` network evaluations each.
 
@@ -277,7 +281,8 @@ class GRCD:
         """
         if self.in_time:
             refuse_choices("windows", solver=solver, rho=rho, grid=grid)
-            return self.space.shaped(self.series.sample(n, nfe, seed, start)[0].reshape(n, -1))
+            drawn, _ = self.series.sample(n, nfe, seed, start, covariates=readings.known(covariates))
+            return self.space.shaped(drawn.reshape(n, -1))
         return self._signals.sample(n, nfe, seed, solver, rho, grid, batch, precision, start)
 
     def impute(
@@ -292,6 +297,7 @@ class GRCD:
         quantiles: Sequence[float] | None = None,
         draws: int | None = None,
         times: ArrayLike | None = None,
+        covariates: Any = None,
     ) -> Any:  # (n, signals, nodes)
         """Fill the gaps (NaN) of ``signals`` (signals, nodes) ``n`` times over: (n, signals, nodes).
 
@@ -302,10 +308,9 @@ class GRCD:
         n = draws if n is None else n
         if self.in_time:
             refuse_choices("rows in time", solver=solver, batch=batch)
-            return readings.impute(
-                self.series, self._readings(signals, times), n, quantiles, nfe=nfe, seed=seed, posterior=posterior
-            )
-        refuse_choices("signals by themselves", quantiles=quantiles, times=times)
+            options = {"nfe": nfe, "seed": seed, "posterior": posterior, "covariates": readings.known(covariates)}
+            return readings.impute(self.series, self._readings(signals, times), n, quantiles, **options)
+        refuse_choices("signals by themselves", quantiles=quantiles, times=times, covariates=covariates)
         return self._signals.impute(signals, readings.DRAWS if n is None else n, nfe, seed, posterior, solver, batch)
 
     def forecast(
@@ -319,9 +324,11 @@ class GRCD:
         posterior: str = "diffusion",
         times: ArrayLike | None = None,
         draws: int | None = None,
+        covariates: Any = None,
     ) -> Any:
         """The ``horizon`` rows after the last, in the ways that ``impute`` answers; beyond a window it rolls on."""
-        n, options = draws if n is None else n, {"nfe": nfe, "seed": seed, "posterior": posterior}
+        n, known = draws if n is None else n, readings.known(covariates)
+        options = {"nfe": nfe, "seed": seed, "posterior": posterior, "covariates": known}
         return readings.forecast(self.series, self._readings(rows, times), horizon, n, quantiles, **options)
 
     def _readings(self, rows: Any, times: ArrayLike | None) -> Readings:
@@ -354,6 +361,7 @@ class GRCD:
         nfe: int = 4,
         seed: int = 0,
         times: ArrayLike | None = None,
+        covariates: Any = None,
     ) -> np.ndarray:  # (n, signals, nodes)
         """``n`` variations (n, signals, nodes) of ``signals``: at ``strength`` 0 the signal itself, at 1 any signal.
 
@@ -361,7 +369,7 @@ class GRCD:
         """
         if self.in_time:
             rows = self._readings(signals, times)
-            return rows.shaped(self.series.augment(rows.series, strength, n, nfe, seed))
+            return rows.shaped(self.series.augment(rows.series, strength, n, nfe, seed, readings.known(covariates)))
         return self._signals.augment(signals, strength, n, nfe, seed)
 
     def log_prob(
@@ -372,6 +380,7 @@ class GRCD:
         probes: int = 4,
         seed: int = 0,
         times: ArrayLike | None = None,
+        covariates: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:  # two of (signals,)
         """Log-likelihood of each of ``signals`` (signals, nodes) in nats, and half of its 95 % interval.
 
@@ -380,11 +389,13 @@ class GRCD:
         a row given all other rows of the window about it, under the reference, and exact.
         """
         if self.in_time:
-            likelihoods = self.series.log_prob(self._readings(signals, times).series)
+            likelihoods = self.series.log_prob(self._readings(signals, times).series, readings.known(covariates))
             return likelihoods, np.zeros_like(likelihoods)
         return self._signals.log_prob(signals, posterior, steps, probes, seed)
 
-    def node_log_prob(self, signals: Any, times: ArrayLike | None = None) -> np.ndarray:  # (signals, nodes)
+    def node_log_prob(
+        self, signals: Any, times: ArrayLike | None = None, covariates: Any = None
+    ) -> np.ndarray:  # (signals, nodes)
         """How probable each reading is given all others of its signal, under the reference: low ones stand out.
 
         Log-densities (signals, nodes) of ``signals`` (signals, nodes); NaN where there is no reading. In time, given
@@ -392,7 +403,7 @@ class GRCD:
         """
         if self.in_time:
             rows = self._readings(signals, times)
-            return rows.shaped(self.series.node_log_prob(rows.series))
+            return rows.shaped(self.series.node_log_prob(rows.series, readings.known(covariates)))
         return self._signals.node_log_prob(signals)
 
     def choice(self, nfe: int, **own: Any) -> Choice:
@@ -434,17 +445,22 @@ def refuse_choices(what: str, **choices: Any) -> None:
             raise InputError(f"{name} = {value!r} for {what}", f"no {name}", "leave it out")
 
 
-def train(model: GRCD, data: Dataset | SeriesDataset, run: str | Path, force: bool = False) -> GRCD:
+def train(
+    model: GRCD, data: Dataset | SeriesDataset, run: str | Path, force: bool = False, covariates: Any = None
+) -> GRCD:
     """Train a ``model`` in a run folder; interrupted anywhere, the same call goes on where it was. Returns the model.
 
     ``data``    its training and validation signals are used, and where they came from is noted in the folder
     ``run``     the folder; ``force`` begins anew where there is another run
+    ``covariates``   of rows in time, as ``GRCD.fit`` takes them
     """
     if isinstance(data, SeriesDataset):
-        parts = {split: data.part(split) for split in ("train", "val")}
-        return model._fit_series(parts, Variables(data.channels, data.units), run, force, data.name, data.origin)
+        parts, variables = {split: data.part(split) for split in ("train", "val")}, Variables(data.channels, data.units)
+        folder = run, force, data.name, data.origin
+        return model._fit_series(parts, variables, *folder, readings.known(covariates))
     if not isinstance(data, Dataset):
         raise InputError(f"data of type {type(data).__name__}", "a Dataset", "make one with grcd.load_dataset, or fit")
+    refuse_choices("signals by themselves", covariates=covariates)
     return model._fit(data.train, data.val, run, force, data.name, data.origin)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from .core import memory
 from .core.errors import InputError, whole_number
 from .data import times as clock
+from .data.covariates import Covariates
 from .data.frames import Frame
 from .data.series import Series
 from .metrics.ensemble import quantiles as of_draws
@@ -68,6 +69,11 @@ class Readings:
         if self.frame is None:
             return self.shaped(values)
         return self.frame.bands(values, levels, None if horizon is None else self.frame.ahead(horizon))
+
+
+def known(covariates: Any) -> Covariates | None:
+    """Covariates from a data frame, an array (rows, covariates), or as they are."""
+    return covariates if covariates is None or isinstance(covariates, Covariates) else Covariates.of(covariates)
 
 
 def in_channels(x: Any) -> bool:

@@ -16,6 +16,7 @@ from torch import Tensor
 from .core import memory
 from .core.errors import InputError, whole_number
 from .core.streams import Stream
+from .data.covariates import Covariates
 from .data.normalizer import Normalizer, warn_of_units
 from .data.series import Series
 from .data.timeline import Timeline
@@ -39,6 +40,8 @@ class SeriesModel:
     ``n``            how many draws
     ``nfe``          network evaluations for each window of them
     ``posterior``    "diffusion", the model's own, or "reference": that of the reference alone
+    ``covariates``   of all rows, those to come too, where some were kept in training; those of a series without times
+                     begin with its first row
     """
 
     def __init__(self, trained: TrainedSeries):
@@ -61,6 +64,11 @@ class SeriesModel:
         return self.law.space
 
     @property
+    def covariates(self) -> tuple[str, ...]:
+        """The names of those that were kept."""
+        return self.model.mean.covariates
+
+    @property
     def interval(self) -> np.timedelta64 | float | None:
         """Between rows."""
         return self.timeline.interval
@@ -72,18 +80,26 @@ class SeriesModel:
         nfe: int = 8,
         seed: int = 0,
         posterior: str = "diffusion",
+        covariates: Covariates | None = None,
         chunk: int | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Some rows at a time: their numbers, and draws (n, rows, nodes, channels) that keep what was observed."""
-        z, about = self._scored(series)
+        z, about = self._scored(series, covariates)
         parts = windows.fill(self._law(posterior), z, about[2], series.stretches, n, nfe, seed, chunk=chunk)
         return ((rows, self._filled(drawn, rows, about, series.values[rows])) for rows, drawn in parts)
 
     def forecast(
-        self, series: Series, horizon: int, n: int = 100, nfe: int = 8, seed: int = 0, posterior: str = "diffusion"
+        self,
+        series: Series,
+        horizon: int,
+        n: int = 100,
+        nfe: int = 8,
+        seed: int = 0,
+        posterior: str = "diffusion",
+        covariates: Covariates | None = None,
     ) -> np.ndarray:  # (n, horizon, nodes, channels)
         """The rows after the last."""
-        return next(self.forecasts(series, [len(series)], horizon, n, nfe, seed, posterior))
+        return next(self.forecasts(series, [len(series)], horizon, n, nfe, seed, posterior, covariates))
 
     def forecasts(
         self,
@@ -94,6 +110,7 @@ class SeriesModel:
         nfe: int = 8,
         seed: int = 0,
         posterior: str = "diffusion",
+        covariates: Covariates | None = None,
     ) -> Iterator[np.ndarray]:  # each (n, horizon, nodes, channels)
         """Forecasts as if the series ended before each of the rows ``ends``."""
         whole_number("horizon", horizon)
@@ -102,10 +119,10 @@ class SeriesModel:
             stretch = next((s for s in series.stretches if s.start < end <= s.stop), slice(0, 0))
             first = max(stretch.start, end - self.space.steps)  # no window looks further back
             past = Series(series.values[first:end], None if series.times is None else series.times[first:end])
-            z, _ = self._scored(past, warn=len(ends) == 1)
+            z, _ = self._scored(past, covariates, first, warn=len(ends) == 1)
             ahead = self.timeline.ahead(past, horizon)
             times = None if past.times is None or ahead is None else np.concatenate([past.times, ahead])
-            mean, spread, days = self.model.about(times, len(past) + horizon)
+            mean, spread, days = self.model.about(times, len(past) + horizon, covariates, first)
             drawn = windows.forecast(law, z, days, horizon, n, nfe, seed, number=0 if len(ends) == 1 else end)
             rows = slice(len(past), None)
             yield self._units(drawn * spread[rows] + mean[rows])
@@ -115,20 +132,30 @@ class SeriesModel:
         return self.timeline.ahead(series, horizon)
 
     def sample(
-        self, n: int, nfe: int = 4, seed: int = 0, start: Any = None, posterior: str = "diffusion"
+        self,
+        n: int,
+        nfe: int = 4,
+        seed: int = 0,
+        start: Any = None,
+        posterior: str = "diffusion",
+        covariates: Covariates | None = None,
     ) -> tuple[np.ndarray, np.ndarray | None]:  # (n, steps, nodes, channels), (n, steps)
         """Windows out of nothing, and their times: those of training windows by the seed, or from ``start`` on."""
         whole_number("n", n)
         steps, law = self.space.steps, self._law(posterior)
         memory.refuse_over(COPIES * 8 * n * self.space.d, f"n = {n:,} windows of {self.space.d:,} readings", "lower n")
         times: np.ndarray | None
+        count = int(self.timeline.windows(steps).sum())
+        number = Stream(seed, "sample start").integers(0, n, count).numpy()
         if start is not None:
             times = np.broadcast_to(self.timeline.starting(start, steps), (n, steps))
         else:
-            count = int(self.timeline.windows(steps).sum())
-            number = Stream(seed, "sample start").integers(0, n, count).numpy()
             times = self.timeline.times(number, steps)
-        about = self.model.about(None if times is None else times.ravel(), n * steps)
+        if times is None:
+            parts = [self.model.about(None, steps, covariates, self.timeline.row(k, steps)) for k in number.tolist()]
+            about = tuple(torch.cat(each) for each in zip(*parts, strict=True))
+        else:
+            about = self.model.about(times.ravel(), n * steps, covariates)
         mean, spread, days = (part.unflatten(0, (n, steps)) for part in about)
         z = law.sample(days, nfe, seed) if isinstance(law, Guided) else self._windows(law, days, nfe, seed)
         return self._units(z * spread + mean), times
@@ -137,24 +164,33 @@ class SeriesModel:
         parts = (windows.sample(law, some, nfe, seed, k * SAMPLED) for k, some in enumerate(days.split(SAMPLED)))
         return torch.cat(list(parts))
 
-    def log_prob(self, series: Series) -> np.ndarray:  # (rows,)
+    def log_prob(self, series: Series, covariates: Covariates | None = None) -> np.ndarray:  # (rows,)
         """Of each row given all other rows of the window about it, in its units, under the reference."""
-        z, about = self._scored(series)
+        z, about = self._scored(series, covariates)
         scores = context.of_rows(self.law.reference, self.space, z, series.stretches)
         scale = torch.where(z.isnan(), 0, about[1].log()).sum(1).cpu()
         return (scores - scale).numpy()
 
-    def node_log_prob(self, series: Series) -> np.ndarray:  # (rows, nodes, channels)
+    def node_log_prob(
+        self, series: Series, covariates: Covariates | None = None
+    ) -> np.ndarray:  # (rows, nodes, channels)
         """Of each reading given what the other nodes read in the window about it; NaN where there is none."""
-        z, about = self._scored(series)
+        z, about = self._scored(series, covariates)
         scores = context.of_readings(self.law.reference, self.space, z, series.stretches)
         return (scores - about[1].log().cpu()).numpy().reshape(series.values.shape)
 
     def augment(
-        self, series: Series, strength: float, n: int = 1, nfe: int = 4, seed: int = 0
+        self,
+        series: Series,
+        strength: float,
+        n: int = 1,
+        nfe: int = 4,
+        seed: int = 0,
+        covariates: Covariates | None = None,
     ) -> np.ndarray:  # (n, rows, nodes, channels)
         """Variations of complete rows: at ``strength`` 0 themselves, at 1 any rows."""
-        z, about = self._scored(series)
+        z, about = self._scored(series, covariates)
+        z[:, self.lacking] = 0.0
         gaps = int(z.isnan().sum())
         if gaps:
             raise InputError(f"{gaps} missing readings in rows to vary", "complete rows", "fill them first (impute)")
@@ -162,6 +198,7 @@ class SeriesModel:
         what = f"n = {n:,} variations of {len(series):,} rows"
         memory.refuse_over(COPIES * 8 * n * series.values.size, what, "lower n, or vary fewer rows at a time")
         varied = np.repeat(series.values[None], n, axis=0)
+        varied.reshape(n, len(series), -1)[:, :, self.lacking] = np.nan
         if strength != 0:
             for rows, drawn in windows.vary(self.law, z, about[2], series.stretches, strength, n, nfe, seed):
                 varied[:, rows] = self._filled(drawn, rows, about)
@@ -173,8 +210,11 @@ class SeriesModel:
         refuse_unknown(posterior)
         return self.law if posterior == "diffusion" else self.law.alone
 
-    def _scored(self, series: Series, warn: bool = True) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
-        """z-scores (rows, columns), and mean, spread and calendar of the rows."""
+    def _scored(
+        self, series: Series, covariates: Covariates | None, first: int = 0, warn: bool = True
+    ) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
+        """z-scores (rows, columns), and mean, spread and calendar of the rows, the first of which is number ``first``
+        among the covariates."""
         shape = (len(self.space.graph), self.space.channels)
         if series.values.shape[1:] != shape:
             raise InputError(
@@ -183,12 +223,13 @@ class SeriesModel:
                 "give all nodes and channels",
             )
         self.timeline.refuse_other(series)
-        x = series.values.reshape(len(series), -1)
+        x = series.values.reshape(len(series), -1).astype(np.float64)
+        x[:, self.lacking] = np.nan
         if np.isinf(x).any():
             raise InputError("infinite readings", "finite numbers, or NaN where missing", "correct or drop them")
         if warn:
             warn_of_units(x, self.moments, self.space.graph, self.channels)
-        about = self.model.about(series.times, len(series))
+        about = self.model.about(series.times, len(series), covariates, first)
         return (torch.tensor(x).to(about[0]) - about[0]) / about[1], about
 
     def _filled(

@@ -15,6 +15,7 @@ from grcd.data.formats.channels import read_channels
 from grcd.data.formats.windows import read_windows
 from grcd.data.series import Series
 from grcd.metrics.ensemble import quantiles
+from grcd.series_model import SeriesModel
 
 NODES, NAMES = ["a", "b", "c", "d"], ["temp", "wind"]
 ROWS, HOUR = 240, np.timedelta64(1, "h")
@@ -239,6 +240,30 @@ def test_a_channel_and_a_node_that_are_not_there_are_gaps(folder, here):
         assert np.allclose(table.values, expected[:, [1, 0, 2, 3], NAMES.index(name)], rtol=1e-6)
 
 
+def test_a_node_without_a_channel_stays_without(folder, here):
+    """From training to filled gaps and windows; what it never had is no gap."""
+    wide(X[:, :, 1], nodes=["a", "b"]).to_csv(folder / "few.csv", index=False)
+    files = [part for file in ("temp=temp.csv", "wind=few.csv") for part in ("--data", file)]
+    for args in (
+        ["train", *files, *SMALL, "--window", 2, "--out", "few"],
+        ["impute", "few", *(part.replace("data", "observed") for part in files), "--out", "f.csv", *DRAWS],
+        ["sample", "few", "-n", 3, "--out", "s.csv", "--force"],
+    ):
+        done = here(*args, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        if args[0] == "train":
+            assert "2 nodes have no wind: c, d" in done.stderr
+        if args[0] == "impute":
+            assert f"{np.isnan(X[..., 0]).sum() + np.isnan(X[:, :2, 1]).sum()} gaps" in done.stdout
+    tables, windows = read_channels(folder / "f.csv"), read_windows(folder / "s.csv")
+    assert tables["wind"].node_ids == ("a", "b")
+    assert np.isfinite(tables["wind"].values).all()
+    assert tables["temp"].node_ids == ("a", "b", "c", "d")
+    empty = np.isnan(windows.signals).all(axis=(0, 1))
+    assert {windows.node_ids[i] for i in np.flatnonzero(empty[:, windows.channels.index("wind")])} == {"c", "d"}
+    assert np.isfinite(windows.signals[..., windows.channels.index("temp")]).all()
+
+
 def test_all_draws_and_rows_that_are_put_on_the_clock(folder, grcd_here):
     late = TIMES + np.where(np.arange(ROWS) % 5 == 1, 7, 0) * np.timedelta64(1, "m")
     wide(X[..., 0], late).to_csv(folder / "late.csv", index=False)
@@ -363,6 +388,53 @@ def test_moments_are_filled_sampled_and_scored_as_ever(folder, grcd_here):
     grcd_here("sample", "moments", "-n", 4, "--start", 0.5, "--out", "s.npz", "--force")
     with np.load(folder / "s.npz") as file:
         assert np.allclose(file["signals"], model.sample(4, start=0.5), rtol=1e-6)
+
+
+# -- covariates --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def told(folder, monkeypatch):
+    """The run of one channel as if it had kept a covariate; and what its methods were told of it."""
+    calls = {}
+
+    def recording(name):
+        real = getattr(SeriesModel, name)
+
+        def call(self, *args, covariates=None, **settings):
+            calls[name] = covariates
+            return real(self, *args, **settings)
+
+        return call
+
+    monkeypatch.setattr(SeriesModel, "covariates", ("holiday",), raising=False)
+    for name in ("fillings", "forecast", "sample", "log_prob", "node_log_prob", "augment"):
+        monkeypatch.setattr(SeriesModel, name, recording(name))
+    days = TIMES[0] + np.arange(12) * np.timedelta64(1, "D")
+    pd.DataFrame({"time": days, "holiday": np.arange(12) % 7 == 0}).astype({"holiday": int}).to_csv(
+        folder / "days.csv", index=False
+    )
+    return calls
+
+
+def test_covariates_are_passed_on_and_asked_for_where_a_run_has_kept_some(folder, here, grcd_here, told):
+    series = ["--observed", "temp.csv"]
+    commands = {
+        "fillings": ["impute", "one", *series, "--out", "f.csv", *DRAWS],
+        "forecast": ["forecast", "one", *series, "--horizon", 2, "--out", "f.csv", *DRAWS],
+        "sample": ["sample", "one", "-n", 2, "--out", "s.npz", "--force"],
+        "node_log_prob": ["score", "one", *series, "--nodes"],
+        "augment": ["augment", "one", "--signals", "whole1.csv", "--out", "f.csv", "--force"],
+    }
+    grcd_here("impute", "one", *series, "--out", "whole1.csv", "--covariates", "days.csv", *DRAWS)
+    for name, command in commands.items():
+        told.clear()
+        grcd_here(*command, "--covariates", "days.csv")
+        assert told[name].names == ("holiday",), name
+        assert told[name].at(TIMES[:30], 30)[:, 0].tolist() == [1.0] * 24 + [0.0] * 6
+        message = refused(here(*command, cwd=folder))
+        assert "no covariates for a run that has kept holiday" in message
+        assert "--covariates FILE" in message
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------

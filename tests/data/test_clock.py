@@ -49,13 +49,19 @@ def test_it_is_pythons_calendar(moment):
     times = np.array([moment], dtype="datetime64[us]").astype("datetime64[ns]")
     clock = Clock(24, 2, True)
     weekend = int(moment.weekday() >= 5)
-    assert (clock.slot(times)[0], clock.kind(times)[0]) == (moment.hour, weekend)
+    assert (clock.slot(times)[0], clock.kind(times)[0], clock.day(times)[0]) == (
+        moment.hour,
+        weekend,
+        moment.weekday(),
+    )
     day = (moment - datetime(moment.year, moment.month, moment.day)).total_seconds() / 86_400
     length = datetime(moment.year + 1, 1, 1) - datetime(moment.year, 1, 1)
     year = (moment - datetime(moment.year, 1, 1)) / length
     waves = [wave(2 * math.pi * turn) for turn in (day, 2 * day) for wave in (math.sin, math.cos)]
     expected = [*waves, weekend, math.sin(2 * math.pi * year), math.cos(2 * math.pi * year)]
     each_close(clock.features(times)[0] + 2.0, np.array(expected) + 2.0, 1e-6)
+    waves = [wave(2 * math.pi * k * year) for k in (1, 2, 3) for wave in (math.sin, math.cos)]
+    each_close(clock.year(times)[0] + 2.0, np.array(waves) + 2.0, 1e-9)
 
 
 def test_the_year_counts_where_there_are_years():

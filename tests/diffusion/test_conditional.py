@@ -47,7 +47,17 @@ def network(trained: bool = False) -> SpaceTimeNet:
     """As it is before training, or with any answer."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        net = SpaceTimeNet(STEPS, torch.arange(NODES), torch.zeros(NODES, dtype=torch.long), FEATURES, 2, 8, 2, 2)
+        net = SpaceTimeNet(
+            STEPS,
+            torch.ones(NODES, NODES),
+            torch.arange(NODES),
+            torch.zeros(NODES, dtype=torch.long),
+            FEATURES,
+            2,
+            8,
+            2,
+            2,
+        )
         if trained:
             torch.nn.init.normal_(net.output.weight)
     return net

@@ -10,10 +10,12 @@ from laws import close, examples
 
 from grcd.networks.spacetime import Fused, SpaceTimeNet, denoised, stepped
 
+GRAPH = torch.tensor([[0, 0.5, 0, 0, 0], [0.5, 0, 0.2, 0, 0], [0, 0.2, 0, 0, 0.9], [0, 0, 0, 0, 0], [0, 0, 0.9, 0, 0]])
+
 
 def network(node, channel):
     torch.manual_seed(0)
-    return SpaceTimeNet(4, node, channel, features=2, calendar=3, width=16, blocks=2, heads=2)
+    return SpaceTimeNet(4, GRAPH, node, channel, features=2, calendar=3, width=16, blocks=2, heads=2)
 
 
 def inputs(columns, seed=0):
@@ -37,12 +39,32 @@ def test_reordered_columns_give_reordered_answers():
     order = torch.tensor([3, 0, 4, 2, 1])
     one, other = network(node, channel), network(node[order], channel[order])
     torch.nn.init.normal_(one.output.weight)
+    for block in one.blocks:
+        torch.nn.init.normal_(block.neighbours)
     other.load_state_dict(one.state_dict())
     u, q, features, calendar = inputs(5)
     answers = one(u, q, features, calendar)
     reordered = other(u[..., order], q, features[..., order, :], calendar)
     for answer, again in zip(answers, reordered, strict=True):
         close(again, answer[..., order], 1e-4)
+
+
+def test_along_the_graph_a_channel_hears_of_the_same_channel_next_door_and_of_nothing_else():
+    """Without attention, and with one block, that is all that columns know of each other."""
+    node, channel = torch.tensor([0, 0, 1, 1, 2, 3]), torch.tensor([0, 1, 0, 1, 0, 0])
+    net = network(node, channel)
+    net.blocks = net.blocks[:1]
+    torch.nn.init.normal_(net.output.weight)
+    torch.nn.init.ones_(net.blocks[0].neighbours)
+    for part in (net.blocks[0].columns.outward, net.blocks[0].steps.outward):
+        torch.nn.init.zeros_(part.weight)
+    u, q, features, calendar = inputs(6)
+    u = u.requires_grad_()
+    for column in range(6):
+        (gradient,) = torch.autograd.grad(net(u, q, features, calendar)[0][:, :, column].sum(), u)
+        heard = (gradient != 0).any(0).any(0)
+        linked = (GRAPH[node[column]][node] > 0) & (channel == channel[column])
+        assert torch.equal(heard, linked | (torch.arange(6) == column))
 
 
 @given(levels=st.lists(st.floats(0.01, 50), min_size=1, max_size=8, unique=True))

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
-from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +14,7 @@ import scipy.sparse as sp
 from commands import QUICK
 from conftest import EDGES, speaking
 from matplotlib.image import imread
+from pages import Parsed
 from trained import with_parts
 
 import grcd
@@ -29,43 +29,6 @@ from grcd.report import drawings, pictures
 from grcd.report import material as material_of
 from grcd.report import page as page_of
 from grcd.report.material import DRAWS, LEVELS, _hidden
-
-VOID = {"meta", "br", "link", "img", "input", "hr"}
-
-
-class Parsed(HTMLParser):
-    """Tables as lists of rows of text; which sections there are; whether every element is closed."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.open, self.tables, self.ids, self.text, self.refers = [], [], [], [], []
-        self.feed(page)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attributes):
-        attributes = dict(attributes)
-        self.refers += [attributes[key] for key in ("src", "href", "xlink:href") if key in attributes]
-        if tag == "h2":
-            self.ids.append(attributes["id"])
-        if tag == "table":
-            self.tables.append([])
-        if tag == "tr":
-            self.tables[-1].append([])
-        if tag in ("td", "th"):
-            self.tables[-1][-1].append("")
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.refers += [value for key, value in attributes if key in ("src", "href", "xlink:href")]
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-        if self.open and self.open[-1] in ("td", "th"):
-            self.tables[-1][-1][-1] += data
 
 
 @pytest.fixture(scope="module")

@@ -46,11 +46,6 @@ def test_the_calendar_is_kept_where_it_makes_readings_more_probable_and_the_netw
     assert summary["calendar"] == "mean"
     assert summary["network"] is False
     assert model.law.network is None  # Gaussian data: there is nothing to learn
-    table = windows._Table(space(), series(1500, daily=0.0), series(400, 1500, daily=0.0, seed=1), torch.device("cpu"))
-    chances = {name: table.log_prob(name) for name in windows.CALENDARS}
-    assert max(chances, key=chances.get) == "none"
-    without = windows._Table(space(), series(300, times=False), series(99, times=False), torch.device("cpu"))
-    assert without.log_prob("mean") == -np.inf
 
 
 def test_filled_gaps_are_nearer_than_a_line_in_time_and_the_calendars_mean(fitted):

@@ -65,7 +65,7 @@ def impute(
     laid_out = ((rows, table.laid_out(drawn)) for rows, drawn in fillings)
     shape = (n, len(table.series), *table.shape)
     windows.filled(series, table, table.series.times, levels).write(out, laid_out, shape, ensemble)
-    gaps = int((table.series.values != table.series.values).sum())
+    gaps = int(((table.series.values != table.series.values) & ~windows.lacking(series)).sum())
     rows, each = parsing.counted(len(table.series), "row"), parsing.counted(n, "draw")
     where = f"{len(table.order)} nodes{windows.in_channels(table)}"
     print(f"{out}: {parsing.counted(gaps, 'gap')} in {rows} of {where} filled, {each} each")

@@ -80,7 +80,7 @@ def rows(series: SeriesModel, table: ObservedSeries, covariates: dict[str, Any],
     refuse_not_finite(likelihood[readings > 0], "the log-likelihoods")
     columns: dict[str, Any] = {"row": range(len(x))} if times is None else {"time": as_text(times)}
     columns |= {"log_likelihood": likelihood}
-    columns |= {} if (readings == x[0].size).all() else {"readings": readings}
+    columns |= {} if (readings == x[0].size - len(series.lacking)).all() else {"readings": readings}
     each = None
     if nodes:
         values = table.laid_out(series.node_log_prob(table.series, **covariates))

@@ -124,7 +124,11 @@ def kept(model: GRCD, steps: int) -> list[str]:
     scores = result.get("crps"), result.get("crps_reference_alone")
     crps = f"CRPS {scores[0]:.4f} in validation windows, of the reference alone {scores[1]:.4f}" if all(scores) else ""
     if "network" in result:
-        used = "the network is used" if result["network"] else "the network is no better, and the reference used alone"
+        used = (
+            "the network is used"
+            if result["network"]
+            else "the network is not clearly better, so the reference is used alone"
+        )
         lines.append("; ".join(part for part in (used, crps) if part))
     return lines
 
@@ -229,7 +233,7 @@ def remembered_covariates(model: GRCD) -> Path | None:
 
 def kept_by(series: SeriesModel) -> tuple[str, ...]:
     """Names of covariates."""
-    return getattr(series, "covariates", ())
+    return series.covariates
 
 
 def read(file: Path) -> Covariates:

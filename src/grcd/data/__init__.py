@@ -6,18 +6,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .covariates import Covariates
     from .dataset import Dataset
     from .loading import load_dataset, load_series
     from .series_dataset import SeriesDataset
 
 # Looked up when first used: the command line reads `options` before anything heavy is loaded.
 _HOME = {
+    "Covariates": "covariates",
     "Dataset": "dataset",
     "SeriesDataset": "series_dataset",
     "load_dataset": "loading",
     "load_series": "loading",
 }
-__all__ = ["Dataset", "SeriesDataset", "load_dataset", "load_series"]
+__all__ = ["Covariates", "Dataset", "SeriesDataset", "load_dataset", "load_series"]
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,7 @@ DAY, WEEK = 86_400, 7 * 86_400  # seconds
 MOST_SLOTS = 288
 YEARS = 1.5  # from which on the time of year counts
 HARMONICS = 2  # of the day
+YEARLY = 3  # harmonics of a mean over the year
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,19 @@ class Clock:
         """Whether the day is a working day, or of a weekend."""
         if self.kinds == 1:
             return np.zeros(len(times), dtype=np.int64)
-        days = times.astype("datetime64[D]").astype(np.int64)
-        return ((days + 3) % 7 >= 5).astype(np.int64)  # 1970-01-01 was a Thursday; Monday is 0
+        return (self.day(times) >= 5).astype(np.int64)
+
+    def day(self, times: np.ndarray) -> np.ndarray:  # (rows,) 0 to 6
+        """The day of the week, Monday is 0; 0 throughout where rows are weeks apart."""
+        if self.kinds == 1:
+            return np.zeros(len(times), dtype=np.int64)
+        return (times.astype("datetime64[D]").astype(np.int64) + 3) % 7  # 1970-01-01 was a Thursday
+
+    def year(self, times: np.ndarray) -> np.ndarray:  # (rows, 2 YEARLY)
+        """Waves of the time of year, nothing where it does not count."""
+        if not self.yearly:
+            return np.zeros((len(times), 0))
+        return np.stack([wave for k in range(1, YEARLY + 1) for wave in _waves(k * _year(times))], axis=1)
 
     @property
     def names(self) -> tuple[str, ...]:

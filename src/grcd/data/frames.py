@@ -41,7 +41,7 @@ class Frame:
             got = "a data frame with cells that are not numbers"
             raise InputError(got, "a number a cell, or a gap", "times go into the index; drop other columns") from None
         place = _places(frame.columns, nodes, channels)
-        times, order = _times(frame.index), None
+        times, order = dates_of(frame.index), None
         if times is not None:
             order, times = clock.in_order(times, "the index")
         order = np.arange(len(cells)) if order is None else order
@@ -116,7 +116,7 @@ def _places(columns: Index, nodes: Sequence[str], channels: Sequence[str]) -> np
     return np.array([place[name] for name in names], dtype=int)
 
 
-def _times(index: Index) -> np.ndarray | None:  # (rows,) datetime64[ns]
+def dates_of(index: Index) -> np.ndarray | None:  # (rows,) datetime64[ns]
     """The dates of an index, if they are dates."""
     import pandas
 

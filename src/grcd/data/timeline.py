@@ -65,6 +65,12 @@ class Timeline:
         place = within[:, None] + np.arange(steps)
         return np.array(self.starts)[stretch][:, None] + place * self.interval
 
+    def row(self, number: int, steps: int) -> int:
+        """The first row of a window by number, where there are no times."""
+        ends = np.cumsum(self.windows(steps))
+        stretch = int(np.searchsorted(ends, number, side="right"))
+        return int(float(self.starts[stretch])) + number - int(np.append(0, ends)[stretch])
+
     def starting(self, start: Any, steps: int) -> np.ndarray:  # (steps,)
         """The times of a window that starts then: a date, or a number where times are numbers."""
         try:

@@ -103,17 +103,7 @@ def evaluate(
     observed_only: bool = False,
     controls: bool = False,
 ) -> Scores:
-    """``Scores``: aMMD of signals against a split, both z-scored with training statistics; the floor beside.
-
-    ``signals``         (samples, nodes), in the data's units
-    ``data``            graph, training statistics and held-out signals
-    ``split``           "test", "val" or "train"
-    ``device``          where the sums over pairs are taken
-    ``observed_only``   entries that were missing in the data, filled or not, are left out on both sides; where the data
-                        still have gaps there is no other way
-    ``controls``        whether as many signals from each control are compared too: what a covariance, or a few of
-                        them, achieve without a network (the mixture takes a minute on METR-LA)
-    """
+    """``Scores`` of signals by themselves; arguments as those of ``held_out.evaluate``."""
     if not isinstance(data, Dataset):
         raise InputError(
             f"{type(data).__name__} to evaluate against",

@@ -52,26 +52,27 @@ def mean(data: Dataset) -> Fill:
 
 def last(data: Dataset) -> Fill:
     """The last reading of the node."""
+    return latest
 
-    def fill(z: np.ndarray) -> np.ndarray:
-        seen = ~np.isnan(z)
-        row = np.maximum.accumulate(np.where(seen, np.arange(len(z))[:, None], -1), axis=0)
-        return np.where(row < 0, 0.0, np.take_along_axis(z, np.maximum(row, 0), axis=0))
 
-    return fill
+def latest(z: np.ndarray) -> np.ndarray:  # (rows, columns), NaN where missing -> the same without
+    """Each column's last reading; 0 before its first."""
+    row = np.maximum.accumulate(np.where(np.isnan(z), -1, np.arange(len(z))[:, None]), axis=0)
+    return np.where(row < 0, 0.0, np.take_along_axis(z, np.maximum(row, 0), axis=0))
 
 
 def linear(data: Dataset) -> Fill:
     """Between the readings before and after; a straight line."""
+    return straight
 
-    def fill(z: np.ndarray) -> np.ndarray:
-        filled, place = z.copy(), np.arange(len(z))
-        for column in filled.T:
-            gap = np.isnan(column)
-            column[gap] = np.interp(place[gap], place[~gap], column[~gap]) if not gap.all() else 0.0
-        return filled
 
-    return fill
+def straight(z: np.ndarray) -> np.ndarray:  # (rows, columns), NaN where missing -> the same without
+    """On straight lines between the readings of a column, constant beyond them; 0 in a column that has none."""
+    filled, place = z.copy(), np.arange(len(z))
+    for column in filled.T:
+        gap = np.isnan(column)
+        column[gap] = np.interp(place[gap], place[~gap], column[~gap]) if not gap.all() else 0.0
+    return filled
 
 
 def tikhonov(data: Dataset) -> Fill:

@@ -11,7 +11,7 @@ Zeros are the reference itself, ``u ~ N(0, 1)``: there mean and variance are exa
 
     input    h = linear[u~ / sqrt(1 + q^2), what is known of the reading] + column + step + linear(calendar of the step)
     block    h = h + attention over steps(norm(h))
-             h = h + attention over columns(norm(h))
+             h = h + attention over columns(norm(h)) + S norm(h) diag(c)          S: the graph, c = 0 before training
              h = h + MLP(norm(h))
     output   linear(norm(h)), two numbers, at zero
 
@@ -92,11 +92,13 @@ class Block(nn.Module):
         self.norms = nn.ModuleList(Modulation(width, level_dim) for _ in range(3))
         self.steps = Attention(width, heads, over=1)
         self.columns = Attention(width, heads, over=2)
+        self.neighbours = nn.Parameter(torch.zeros(width))
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(approximate="tanh"), nn.Linear(4 * width, width))
 
-    def forward(self, h: Tensor, tau: Tensor) -> Tensor:
+    def forward(self, h: Tensor, tau: Tensor, S: Tensor) -> Tensor:  # (batch, steps, columns, width)
         h = h + self.steps(self.norms[0](h, tau))
-        h = h + self.columns(self.norms[1](h, tau))
+        u = self.norms[1](h, tau)
+        h = h + self.columns(u) + torch.matmul(S, u) * self.neighbours
         return h + self.mlp(self.norms[2](h, tau))
 
 
@@ -105,11 +107,13 @@ class SpaceTimeNet(nn.Module):
 
     node: Tensor
     channel: Tensor
+    S: Tensor
     frequencies: Tensor
 
     def __init__(
         self,
         steps: int,
+        graph: Tensor,  # (nodes, nodes) its weights, normalised
         node: Tensor,  # (columns,) the node of each column
         channel: Tensor,  # (columns,) its channel
         features: int,  # numbers known of a reading
@@ -121,6 +125,8 @@ class SpaceTimeNet(nn.Module):
         super().__init__()
         self.register_buffer("node", node, persistent=False)
         self.register_buffer("channel", channel, persistent=False)
+        S = graph[node][:, node] * (channel[:, None] == channel)  # a channel hears of the same one next door
+        self.register_buffer("S", S.float(), persistent=False)
         frequencies = 2 * math.pi * 2.0 ** (torch.arange(FREQUENCIES // 2) / 2 - 3)
         self.register_buffer("frequencies", frequencies, persistent=False)
         self.input = nn.Linear(1 + features, width)
@@ -145,7 +151,7 @@ class SpaceTimeNet(nn.Module):
         h = h + self.of_node[self.node] + self.of_channel[self.channel]
         h = h + (self.of_step + self.of_calendar(calendar))[:, :, None]
         for block in self.blocks:
-            h = block(h, tau)
+            h = block(h, tau, self.S)
         answer = self.output(self.norm(h, tau)).float()
         return answer[..., 0], answer[..., 1]
 

@@ -1,24 +1,14 @@
-"""The page: sections of words, drawings and tables in one HTML file that needs nothing else."""
+"""The page on a run of moments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from html import escape
-from importlib import resources
-from pathlib import Path
+from collections.abc import Iterator
 
-from matplotlib.figure import Figure
-
-from ..core import provenance
-from ..core.files import whole
-from ..core.progress import bar
 from ..core.tables import html as table
-from ..data.origin import Origin
 from ..evaluation.comparison import TITLES
 from ..metrics.statistics import STATISTICS
 from . import drawings
-from .drawings import svg
+from .layout import Section, cards, document, figure, headline, where_from
 from .material import DRAWS, Material
 from .pictures import Drawn
 
@@ -26,47 +16,9 @@ NEAR = 1.1  # times another: about as near
 CHANCE = 1e-3  # an aMMD that is nothing
 
 
-@dataclass(frozen=True)
-class Section:
-    """A heading, how to read what is below it, and that."""
-
-    name: str
-    title: str
-    words: str
-    body: str
-
-
 def html(material: Material) -> str:
     """The whole page."""
-    title = f"GRCD on {material.data.name}"
-    with bar("drawing", 9) as advance:
-        sections = []
-        for section in _sections(material):
-            sections.append(section)
-            advance(len(sections), section.title)
-    style = (resources.files(__package__) / "page.css").read_text()
-    links = "".join(f'<a href="#{s.name}">{escape(s.title)}</a>' for s in sections)
-    parts = [
-        f'<h2 id="{s.name}">{escape(s.title)}</h2>\n<p class="soft">{escape(s.words)}</p>\n{s.body}' for s in sections
-    ]
-    return "\n".join(
-        [
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>",
-            f"<h1>GRCD on <bdi>{escape(material.data.name)}</bdi></h1>\n{_summary(material)}\n<nav>{links}</nav>",
-            *parts,
-            "</body>\n</html>\n",
-        ]
-    )
-
-
-def write(path: str | Path, material: Material) -> int:
-    """Write the page, whole or not at all; returns its size in bytes."""
-    page = html(material).encode(errors="backslashreplace")  # a file's name may be no text
-    with whole(path) as temporary:
-        temporary.write_bytes(page)
-    return len(page)
+    return document(material.data.name, _summary(material), _sections(material), 9)
 
 
 def verdict(material: Material) -> tuple[str, str]:
@@ -90,21 +42,17 @@ def verdict(material: Material) -> tuple[str, str]:
 
 def _summary(material: Material) -> str:
     model, scores = material.model, material.scores
-    kind, sentence = verdict(material)
     assert scores.floor is not None
-    cards = {
+    numbers = {
         "aMMD, lower is better": f"{scores.ammd:.4f}",
         "floor: training signals": f"{scores.floor.ammd:.4f}",
         "best without a network": f"{min(s.ammd for s in scores.controls.values()):.4f}",
         "nodes": f"{len(model.graph):,}",
         "training signals": f"{model.facts['data']['train']:,}",
     }
-    items = "".join(f"<li><b>{number}</b><span>{what}</span></li>" for what, number in cards.items())
     source = f"Method {model.config.method}; {material.how}, against {len(material.data.test):,} held-out ones."
-    other = "" if material.same_data else "<p><strong>These are not the data that the run was trained on.</strong></p>"
-    other += "".join(f'<p class="soft">Note: {escape(note)}.</p>' for note in material.data.notes)
-    words = f'<p class="soft">{escape(source)}</p>\n<p><strong class="{kind}">{escape(sentence)}</strong></p>{other}'
-    return f'{words}\n<ul class="cards">{items}</ul>'
+    words = headline(source, verdict(material), material.same_data, material.data.notes)
+    return f"{words}\n{cards(numbers)}"
 
 
 def _sections(material: Material) -> Iterator[Section]:
@@ -121,34 +69,34 @@ def _compared(material: Material) -> Iterator[Section]:
         "Signals on the graph",
         "Above, signals that were measured and that the model has never seen; below, signals it made up. They should "
         "look alike as a kind: none of them is a copy, and none belongs to the one above it. A ring is a gap.",
-        _figure("Held-out and generated signals", drawings.signals, material, drawn),
+        figure("Held-out and generated signals", drawings.signals, material, drawn),
     )
     yield Section(
         "nodes",
         "Mean and spread of each node",
         f"Left measured, right generated{f', in {unit}' if unit else ''}. The two columns should look alike; colours "
         "span half a standard deviation at least.",
-        _figure("Mean and standard deviation of each node", drawings.node_moments, material, drawn),
+        figure("Mean and standard deviation of each node", drawings.node_moments, material, drawn),
     )
     yield Section(
         "frequencies",
         "Variance per graph frequency",
         "Left what neighbours share, right what sets them apart. The reference is what the model starts from; where "
         "crosses lie on circles and dashes do not, the network has made up for it.",
-        _figure("Variance per graph frequency", drawings.frequencies, material),
+        figure("Variance per graph frequency", drawings.frequencies, material),
     )
     yield Section(
         "correlations",
         "Correlations between nodes",
         "Which nodes go up and down together. On the right the difference, on a scale of its own.",
-        _figure("Correlation matrices", drawings.correlations, material, drawn),
+        figure("Correlation matrices", drawings.correlations, material, drawn),
     )
     yield Section(
         "marginals",
         "The nodes that fit least",
         "Readings of the six nodes with the largest Kolmogorov-Smirnov distance, which is the number beside each name: "
         "0 is the same distribution, 1 no overlap at all. All other nodes fit better.",
-        _figure("Histograms of the worst nodes", drawings.marginals, material),
+        figure("Histograms of the worst nodes", drawings.marginals, material),
     )
 
 
@@ -168,7 +116,7 @@ def _measured(material: Material) -> Iterator[Section]:
             "Training",
             "The error in predicting noise. Most of it nobody could predict: what counts is the way below the dashed "
             "line, which is the reference without a network.",
-            _figure("Training curve", drawings.training, material),
+            figure("Training curve", drawings.training, material),
         )
     if material.bands is not None:
         yield Section(
@@ -177,12 +125,8 @@ def _measured(material: Material) -> Iterator[Section]:
             f"Readings of three nodes were hidden in {len(material.bands.truth)} test signals in a row, and filled "
             f"{DRAWS} times given all other nodes. Half of the dots should lie in the darker band, nine of ten in the "
             "lighter one. Here it is {:.0%} and {:.0%}.".format(*material.bands.covered()),
-            _figure("Filled gaps with bands", drawings.fillings, material, material.bands),
+            figure("Filled gaps with bands", drawings.fillings, material, material.bands),
         )
-
-
-def _figure(label: str, draw: Callable[..., Figure], *args: object) -> str:
-    return f'<figure aria-label="{escape(label)}">{svg(draw, *args)}</figure>'
 
 
 def _scores(material: Material) -> str:
@@ -204,29 +148,12 @@ def _distances(material: Material) -> str:
 
 
 def _provenance(material: Material) -> str:
-    model, data = material.model, material.model.facts["data"]
-    origin = Origin.of_run(model.facts)
-    now, result = provenance.record(model.device), model.result
+    model, result = material.model, material.model.result
     facts = {
-        "written": f"{now['date']}, {now['hardware']}",
-        "by": material.command or "Python",
-        "trained by": origin.command or "Python",
-        "data": f"{data['name']}, sha256 {data['hash']}",
-        "prepared": ", ".join(
-            f"{key} {round(value, 4) if isinstance(value, float) else value}"
-            for key, value in origin.prepared().items()
-            if value not in (None, [], {}, "")
-        ),
-        "graph": f"{model.facts['graph']['nodes']} nodes, sha256 {model.facts['graph']['hash']}",
-        "graph from": str(model.facts["graph"].get("origin", "")),
-        "training": f"{result['updates']:,} updates in {result['seconds']:.0f} s; {result['stopped']}",
         "validation error": f"{result['val']:.4f}, of the reference alone {result['val_reference_alone']:.4f}",
         "plan": "; ".join(
             f"NFE {nfe}: {choice.solver}, {choice.grid} {choice.rho:g}, from {choice.start:g}"
             for nfe, choice in model.plan.items()
         ),
-        "settings": ", ".join(f"{key} {value}" for key, value in model.config.to_dict().items() if value != ""),
-        "versions then": ", ".join(f"{name} {number}" for name, number in model.facts.get("versions", {}).items()),
-        "versions now": ", ".join(f"{name} {number}" for name, number in provenance.versions().items()),
     }
-    return table([], [[key, value] for key, value in facts.items() if value], kind="facts")
+    return where_from(model, material.command, facts)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..core.errors import InputError, InputWarning, some
-from ..data.clock import Clock
+from ..data.covariates import Covariates
 from ..data.normalizer import Normalizer
 from ..data.origin import Origin
 from ..data.series import Series
@@ -21,17 +21,15 @@ from ..data.timeline import Timeline
 from ..diffusion.conditional import Conditional
 from ..graphs.space import SignalSpace
 from ..references import of_windows
-from ..references.calendar import CalendarMean
 from ..tasks.guided import Guided
 from ..training import conditional, windows
 from ..training.config import Config
+from ..training.mean import Mean
 from ..training.window_config import WindowConfig
 from ..training.windows import WindowModel
 from . import contents
 from .folder import Run, read
 from .train import refuse_outside
-
-MEAN = ("table", "mean", "sd", "spread")
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class TrainedSeries:
             "graph": contents.of_graph(law.space.graph),
             "network": {} if network is None else network.state_dict(),
             "reference": law.reference.tensors(),
-            "mean": {key: getattr(mean, key).clone() for key in MEAN},
+            "mean": mean.tensors(),
         }
         return contents.named(parts)
 
@@ -73,6 +71,7 @@ def train(
     force: bool = False,
     name: str = "series",
     origin: Origin | None = None,
+    covariates: Covariates | None = None,
 ) -> TrainedSeries:
     """Train on rows in time; with ``run`` in that folder, where the same call goes on."""
     flat = {split: part.values.reshape(len(part), -1) for split, part in series.items()}
@@ -80,7 +79,8 @@ def train(
     for split, part in series.items():
         _refuse_short(part, space.steps, split)
     moments = _moments(flat["train"], space)
-    facts = contents.described(space, config, flat, moments.to_dict(), name)
+    beside = {} if covariates is None else {"covariates": covariates.values}
+    facts = contents.described(space, config, flat | beside, moments.to_dict(), name)
     facts["data"] |= {
         "missing": float(np.isnan(flat["train"]).mean()),
         "made": (origin or Origin()).to_dict(),
@@ -95,8 +95,10 @@ def train(
             with contents.fitting(folder.path):
                 return restored(space, config, device, manifest, tensors)
         hooks: dict[str, Any] = {} if folder is None else {"log": folder.log, "resume": folder.resume}
-        model, result = windows.fit(space, series["train"], series["val"], config, device, **hooks)
-        result |= {"clock": model.clock.to_dict()}
+        model, result = windows.fit(
+            space, series["train"], series["val"], config, device, covariates=covariates, **hooks
+        )
+        result |= {"mean": model.mean.to_dict()}
         trained = TrainedSeries(model, facts, result)
         if folder is not None:
             folder.finish(trained.tensors(), result)
@@ -113,7 +115,7 @@ def restored(
     """What was saved, if it is all of one size."""
     result = manifest["result"]
     numbers = contents.part({key: value.to(device) for key, value in tensors.items()}, "mean")
-    mean, clock = CalendarMean(*(numbers[key] for key in MEAN)), Clock.from_dict(result["clock"])
+    mean = Mean.from_parts(result["mean"], numbers)
     law: Conditional | Guided
     if isinstance(config, WindowConfig):
         numbers = contents.part({key: value.to(device) for key, value in tensors.items()}, "reference")
@@ -122,15 +124,15 @@ def restored(
             raise ValueError("reference and windows have different sizes")
         network = None
         if result["network"]:
-            network = conditional.fresh_network(space, len(clock.names), config)
+            network = conditional.fresh_network(space, mean.told, config)
             network.load_state_dict(contents.part(tensors, "network"))
             network = network.to(device).eval().requires_grad_(False)
         law = Conditional(space, reference, network)
     else:
         law = Guided(contents.restored_diffusion(space, config, device, manifest, tensors))
-    if len(mean.mean) * space.steps != space.d:
+    if len(mean.table.mean) * space.steps != space.d:
         raise ValueError("mean and windows have different sizes")
-    return TrainedSeries(WindowModel(law, clock, mean, result["calendar"]), manifest, result)
+    return TrainedSeries(WindowModel(law, mean), manifest, result)
 
 
 def _refuse_short(series: Series, steps: int, split: str) -> None:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -33,6 +34,7 @@ from ..core.rows import evenly
 from ..core.settings import Settings, ranged
 from ..core.streams import SEED_MOST, Stream
 from ..diffusion.conditional import FEATURES, FUSED, Conditional, autocast
+from ..graphs.graph import Graph
 from ..graphs.space import SignalSpace
 from ..metrics.ensemble import crps
 from ..networks.spacetime import LOG_VARIANCE, Fused, Network, SpaceTimeNet
@@ -120,7 +122,14 @@ def fresh_network(space: SignalSpace, calendar: int, setting: Setting) -> SpaceT
         warnings.filterwarnings("ignore", "Initializing zero-element tensors")  # without a calendar
         torch.default_generator.manual_seed(setting.seed)
         size = setting.width, setting.blocks, setting.heads
-        return SpaceTimeNet(space.steps, node, channel, FEATURES, calendar, *size)
+        return SpaceTimeNet(space.steps, neighbourhood(space.graph), node, channel, FEATURES, calendar, *size)
+
+
+def neighbourhood(graph: Graph) -> Tensor:  # (nodes, nodes)
+    """Its weights over the roots of both degrees, ``I - L``; an isolated node hears nothing."""
+    degree = graph.weights.sum(axis=1)
+    root = np.where(degree > 0, 1 / np.sqrt(np.where(degree > 0, degree, 1)), 0)
+    return torch.from_numpy(root[:, None] * graph.weights.toarray() * root)
 
 
 def losses(network: Network, batch: Batch, noise: Tensor, q: Tensor, likelihood: float, steps: int) -> Tensor:

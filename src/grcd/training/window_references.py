@@ -57,10 +57,10 @@ EIGEN = {"cpu": 2048, "cuda": 16384}  # readings of a window above which no cand
 UPWARDS = ("noise", "local"), ("separable",), ("noise",), ("local",)  # what whole windows may want more of
 ENOUGH, PARTS = 40, 3  # validation windows one after the other; else so many stretches of training rows are judged too
 COMPONENTS = (2, 3, 4)  # regimes that are tried
-NOTICEABLE, SHARE = 5e-3, 0.1  # nats a reading that a second regime must bring; and the share of it that a further one
+NOTICEABLE, SHARE = 0.03, 0.1  # nats a reading that a further regime must bring, and what share of the second one's
 CORNERS = {
-    "independent readings": Shrinkage(0.0, 0.0, 0.0, 1e-3, 1.0),
-    "independent nodes": Shrinkage(1.0, 0.0, 0.0, 0.01),
+    "independent readings": Shrinkage(0.0, 0.0, 0.3, 1e-3, 1.0),
+    "independent nodes": Shrinkage(1.0, 0.0, 0.3, 0.01),
     "separable": Shrinkage(0.0, 1.0),
 }
 WITHIN_SEPARABLE = ("local", "noise")  # what is left to choose of a separable one
@@ -106,7 +106,9 @@ class Choice:
         }
         mixed = ", ".join(f"{value:.0%} {name}" for name, value in weights.items() if value > 0)
         regimes = f" in {self.components} regimes" if self.components > 1 else ""
-        detail = f"noise {by.noise:.3g}, correlations under {by.local:.2g} taken for noise"
+        detail = f"noise {by.noise:.3g}" + (
+            f", correlations under {by.local:.2g} taken for noise" if by.local > 0 else ""
+        )
         text = f"{self.kind}{regimes} ({f'shrunk {mixed}; ' if mixed else ''}{detail})"
         return f"{text}: {self.memory}" if self.memory else text
 
@@ -143,6 +145,7 @@ class WindowReferences:
         self.space, self.scored, self.stretches, self.val_starts = space, scored, stretches, val_starts
         self.columns = space.d // space.steps
         self.lags = space.steps if space.d <= SMALL else min(space.steps, max(LAGS, READINGS // self.columns))
+        self._scores = dict[tuple[tuple[int, int], ...], Tensor]()  # by the rows whose mean they are about
         self._kept: Stationary | None = None  # of training rows, judged already: the same is not factored twice
         self._kept_cost = math.inf
 
@@ -170,18 +173,21 @@ class WindowReferences:
 
     def _held(self, steps: int, most: int) -> list[_Held]:
         """Validation windows; and stretches of training rows where those are few."""
-        groups = [(list(self.stretches), self.val_starts)]
+        groups = [(tuple(self.stretches), self.val_starts)]
         few = len(np.unique(self.val_starts // self.space.steps)) < ENOUGH
         parts = parted(self.stretches, PARTS) if few else []
         for part in parts if len(parts) > 1 else []:
-            others = [s for other in parts if other is not part for s in other]
+            others = tuple(s for other in parts if other is not part for s in other)
             starts = [np.arange(s.start, s.stop - steps + 1) for s in part if s.stop - s.start >= steps]
             if starts:
                 groups.append((others, np.concatenate(starts)))
         return [self._left_out(steps, stretches, starts, most // len(groups)) for stretches, starts in groups]
 
-    def _left_out(self, steps: int, stretches: Sequence[slice], starts: np.ndarray, most: int) -> _Held:
-        z = self.scored(stretches)
+    def _left_out(self, steps: int, stretches: tuple[slice, ...], starts: np.ndarray, most: int) -> _Held:
+        key = tuple((s.start, s.stop) for s in stretches)
+        if key not in self._scores:
+            self._scores[key] = self.scored(stretches)
+        z = self._scores[key]
         windows = self._windows(z, starts[evenly(len(starts), most)], steps)
         observed = ~windows.isnan()
         trial = Trial(lag_covariances(z, steps, stretches), windows.nan_to_num().float(), observed)

@@ -1,0 +1,341 @@
+"""The page on a run of windows: a verdict against the simplest competitors, pictures in time, tables, what was kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.rows import evenly
+from ..core.tables import html as table
+from ..data.series import readable
+from ..evaluation.competitors import TITLES
+from ..evaluation.guesses import Guesses
+from ..metrics.statistics import STATISTICS
+from . import drawings
+from . import drawings_in_time as pictures
+from .drawings_in_time import NOISE, names
+from .layout import Section, cards, document, figure, headline, where_from
+from .material_in_time import OURS, SeriesMaterial
+
+FEW = 10  # held-out windows, or forecasts, that say little
+MENTIONED = 3  # comparisons in a headline
+LEADS = 4  # lines of the table of forecasts
+WORDS = {  # what was hidden
+    "points": "scattered readings",
+    "spells": "spells of silence",
+    "sensors": "silent nodes",
+    "future": "forecasts",
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The model beside the best of the simplest competitors, in one family of hidden readings and one channel."""
+
+    family: str
+    channel: int
+    rival: str
+    error: float  # mean absolute, of the model
+    rival_error: float
+    noise: float  # standard error of their difference; NaN where it cannot be told
+
+    @property
+    def ahead(self) -> int:
+        """1 if the model is nearer by more than chance, -1 if the competitor is, else 0."""
+        gain = self.rival_error - self.error
+        return int(np.sign(gain)) if abs(gain) > NOISE * self.noise else 0
+
+
+def html(material: SeriesMaterial) -> str:
+    """The whole page."""
+    return document(material.data.name, _summary(material), _sections(material), 9)
+
+
+def comparisons(material: SeriesMaterial) -> list[Comparison]:
+    """One for every family and channel of which anything was hidden."""
+    families = material.gaps | ({"future": material.ahead} if material.ahead is not None else {})
+    compared = []
+    for family, g in families.items():
+        for channel in np.unique(g.channel).tolist():
+            one = g.of(g.channel == channel)
+            off = {method: float(one.off(method).mean()) for method in one.draws}
+            rival = min((method for method in off if method in TITLES), key=lambda method: off[method])
+            noise = one.ahead(OURS, rival)[1]
+            compared.append(Comparison(family, channel, rival, off[OURS], off[rival], noise))
+    return compared
+
+
+def verdict(material: SeriesMaterial) -> tuple[str, str]:
+    """What the errors mean, in a word (good, fair, bad) and in sentences; where a simple competitor wins, that."""
+    compared = comparisons(material)
+    lost, even = ([each for each in compared if each.ahead == sign] for sign in (-1, 0))
+    if lost:
+        each = max(lost, key=lambda c: c.error / c.rival_error)
+        unit, others = material.unit(each.channel), len(lost) - 1
+        kind, sentence = (
+            "bad",
+            (
+                f"{TITLES[each.rival].capitalize()} is nearer to the truth than the model in {_where(material, each)}: "
+                f"{_number(each.rival_error)} against {_number(each.error)}{unit}"
+                + (f"; a simple competitor wins in {others} more of {len(compared)} comparisons." if others else ".")
+            ),
+        )
+    elif even:
+        where = "; ".join(
+            f"{_where(material, each)} ({_number(each.error)} against {_number(each.rival_error)}"
+            f"{material.unit(each.channel)}, {TITLES[each.rival]})"
+            for each in even[:MENTIONED]
+        )
+        more = f"; and {len(even) - MENTIONED} more" if len(even) > MENTIONED else ""
+        kind = "fair"
+        sentence = (
+            f"In {len(compared) - len(even)} of {len(compared)} comparisons the model is nearer to the truth than any "
+            f"simple competitor; in the others the best of them is as near, as far as can be told: {where}{more}."
+        )
+    elif compared:
+        what = "filled gaps and forecasts are" if material.ahead is not None else "filled gaps are"
+        kind, sentence = "good", f"{what.capitalize()} nearer to the truth than those of every simple competitor."
+    else:
+        kind, sentence = "fair", "There is no held-out reading to compare with."
+    return kind, " ".join([sentence, *_caveats(material)])
+
+
+def _where(material: SeriesMaterial, each: Comparison) -> str:
+    name = material.named(each.channel)
+    return WORDS[each.family] + (f" of {name}" if name else "")
+
+
+def _caveats(material: SeriesMaterial) -> Iterator[str]:
+    if not material.model.result.get("network", True):
+        yield "The network found nothing to add, so the reference is used alone."
+    if len(material.held_out) < FEW:
+        many = f"{len(material.held_out)} held-out window{'s' * (len(material.held_out) != 1)}"
+        yield f"There are only {many} ({len(material.test):,} rows): all of this says little."
+
+
+def _summary(material: SeriesMaterial) -> str:
+    data, compared = material.data, comparisons(material)
+    first = [each for each in compared if each.channel == compared[0].channel]
+    unit, name = (material.unit(first[0].channel), material.named(first[0].channel)) if first else ("", "")
+    numbers = {}
+    for each in first:
+        if each.family in ("points", "spells", "future"):
+            what = f"mean error, {WORDS[each.family]}{f' of {name}' if name else ''} ({TITLES[each.rival]}: "
+            numbers[f"{what}{_number(each.rival_error)})"] = f"{_number(each.error)}{unit}"
+    if material.scores is not None and material.scores.floor is not None:
+        numbers[f"aMMD of windows (floor: {material.scores.floor.ammd:.4f})"] = f"{material.scores.ammd:.4f}"
+    numbers["nodes"] = f"{len(data.graph):,}"
+    numbers["rows a window"] = f"{material.steps:,}"
+    interval = data.series.interval
+    every = f", one every {readable(interval)}" if isinstance(interval, np.timedelta64) else ""
+    drawn = [data.channels[channel] for channel in material.shown]
+    several = (
+        f" {len(drawn)} of {len(data.channels)} channels are drawn: {', '.join(drawn)}."
+        if len(data.channels) > 1
+        else ""
+    )
+    source = (
+        f"Method {material.model.config.method}; {len(data.rows('train')):,} training rows and {len(material.test):,} "
+        f"held-out ones{every}; {material.how}.{several}"
+    )
+    return f"{headline(source, verdict(material), material.same_data, data.notes)}\n{cards(numbers)}"
+
+
+def _sections(material: SeriesMaterial) -> Iterator[Section]:
+    yield from _gaps(material)
+    yield from _ahead(material)
+    yield from _generated(material)
+    yield Section("kept", "What was kept", "What validation rows decided on.", _kept(material))
+    if material.curve:
+        yield Section(
+            "training",
+            "Training",
+            "The error in predicting noise in hidden readings. Most of it nobody could predict: what counts is the way "
+            "below the dashed line, which is the reference without a network.",
+            figure("Training curve", drawings.training, material),
+        )
+    yield Section(
+        "provenance",
+        "Where this comes from",
+        "Enough to make it again.",
+        where_from(material.model, material.command, {}),
+    )
+
+
+def _gaps(material: SeriesMaterial) -> Iterator[Section]:
+    how = f"{material.draws} draws, {material.nfe} network evaluations each"
+    if "sensors" in material.gaps:
+        many = len(np.unique(material.gaps["sensors"].node))
+        yield Section(
+            "series",
+            "Nodes that fall silent",
+            f"{many} node{'s' * (many > 1)} of {len(material.data.graph)} {'were' if many > 1 else 'was'} hidden in "
+            f"{len(material.held):,} held-out rows, all the time, and filled from what the others read ({how}). Half "
+            "of the rings should lie in the darker band, nine of ten in the lighter one.",
+            figure("Silent nodes with bands", pictures.filled, material, "sensors"),
+        )
+    parts = [
+        figure(f"Filled {WORDS[family]}", pictures.filled, material, family)
+        for family in ("points", "spells")
+        if family in material.gaps
+    ]
+    yield Section(
+        "gaps",
+        "Filled gaps",
+        f"In {len(material.held):,} held-out rows readings were hidden by a seed, a quarter of them scattered, then "
+        "about a tenth in spells of half a window to two windows, and filled from all others. The table has the mean "
+        "absolute errors of all methods in the channel's own unit, lower is better, and for the model the share of "
+        "readings within its intervals, with two standard errors: rows near each other count as one.",
+        "\n".join([*parts, _errors(material, material.gaps)]) if material.gaps else "<p>There was nothing to hide.</p>",
+    )
+
+
+def _ahead(material: SeriesMaterial) -> Iterator[Section]:
+    g = material.ahead
+    if g is None:
+        if material.steps > 1:
+            nothing = "<p>No stretch of held-out rows is long enough for a past and a future.</p>"
+            yield Section("forecasts", "Forecasts", "", nothing)
+        return
+    many = len(np.unique(g.group))
+    little = f" {many} forecasts say little." if many < FEW else ""
+    yield Section(
+        "forecasts",
+        "Forecasts",
+        f"{many} forecasts of {material.horizon} rows, evenly spaced over the held-out rows, each from the rows before "
+        f"it ({material.draws} draws); above each the node and the last row that was seen. Below them the mean "
+        f"absolute error by lead, beside what needs no model.{little}",
+        figure("Forecasts with bands", pictures.forecasts, material)
+        + figure("Mean absolute error by lead", pictures.errors_by_lead, material)
+        + _leads(material, g),
+    )
+    yield Section(
+        "coverage",
+        "Coverage by lead time",
+        "The share of readings that lie within 50 and 90 % intervals; the dashed lines are where they should be. Bars "
+        f"are two standard errors, over {many} forecasts of about {len(g) // (many * material.horizon):,} readings a "
+        f"row: errors of one forecast are alike, so that it counts once.{little}",
+        figure("Coverage by lead time", pictures.coverage, material),
+    )
+
+
+def _generated(material: SeriesMaterial) -> Iterator[Section]:
+    if material.steps > 1:
+        yield Section(
+            "autocorrelation",
+            "Autocorrelation",
+            f"How alike readings of a node are that are so many rows apart, within {len(material.held_out):,} held-out "
+            f"windows and {len(material.generated):,} generated ones; the mean over nodes. Training windows are the "
+            "floor: as far as they are from held-out ones, generated ones may be.",
+            figure("Autocorrelation by lag", pictures.autocorrelation, material),
+        )
+    what = "A day" if material.day.whole else f"{len(material.day.rows)} rows"
+    yield Section(
+        "day",
+        f"{what} in the life of the network",
+        "Left what was held out, right what was made up for the same times from nothing, on one scale of colours. "
+        "Nodes stand in an order in which neighbours on the graph are near each other. They should look alike as a "
+        "kind; neither foretells the other. Grey is a gap.",
+        figure("A day of the network, held-out and generated", pictures.day, material),
+    )
+    yield Section(
+        "scores",
+        "Scores of windows",
+        "aMMD averages three squared distances on the product graph of time and space (variation along edges, mean "
+        "frequency, correlation with the degrees); lower is better. The floor is what training windows score: there is "
+        "no need to be below it.",
+        _scores(material),
+    )
+
+
+def _errors(material: SeriesMaterial, families: Mapping[str, Guesses]) -> str:
+    """A line a family and channel."""
+    methods = list(next(iter(families.values())).draws)
+    rows = []
+    for family, g in families.items():
+        for channel in np.unique(g.channel).tolist():
+            rows.append([_label(material, WORDS[family], channel), *_line(g.of(g.channel == channel), methods)])
+    return table(["mean absolute error", *map(names, methods), "CRPS", "in 50 %", "in 90 %", "readings"], rows)
+
+
+def _leads(material: SeriesMaterial, g: Guesses) -> str:
+    """A line a lead and channel: the first, the last and some between."""
+    methods, leads = list(g.draws), np.unique(g.lead)
+    rows = []
+    for channel in np.unique(g.channel).tolist():
+        for lead in leads[evenly(len(leads), LEADS)].tolist():
+            one = g.of((g.lead == lead) & (g.channel == channel))
+            if len(one):
+                label = _label(material, f"{lead} row{'s' * (lead > 1)} ahead", channel)
+                rows.append([label, *_line(one, methods)])
+    return table(["mean absolute error", *map(names, methods), "CRPS", "in 50 %", "in 90 %", "readings"], rows)
+
+
+def _line(g: Guesses, methods: list[str]) -> list[str]:
+    """Errors of all methods, then CRPS, coverage and count of the model's."""
+    own = g.errors(OURS)
+    shares = []
+    for share in (0.5, 0.9):
+        inside, noise = g.covered(OURS, share)
+        shares.append(f"{inside:.0%}" + (f" \u00b1 {100 * NOISE * noise:.0f}" if np.isfinite(noise) else ""))
+    errors = [_number(float(g.off(method).mean())) for method in methods]
+    return [*errors, _number(float(own["crps"])), *shares, f"{own['readings']:,}"]
+
+
+def _label(material: SeriesMaterial, what: str, channel: int) -> str:
+    name, unit = material.named(channel), material.data.units[channel]
+    about = ", ".join(part for part in (name, unit) if part)
+    return f"{what} ({about})" if about else what
+
+
+def _number(value: float) -> str:
+    """Three digits that count."""
+    digits = 2 - int(np.floor(np.log10(abs(value)))) if value and np.isfinite(value) else 2
+    return f"{value:.{min(max(digits, 0), 8)}f}"
+
+
+def _scores(material: SeriesMaterial) -> str:
+    if material.scores is None:
+        return f"<p>Left out: {len(material.held_out)} held-out windows that do not overlap are too few to compare.</p>"
+    named = {"generated": material.scores, "floor": material.scores.floor}
+    rows = [[name, *(f"{getattr(scores, key):.4f}" for key in ("ammd", *STATISTICS))] for name, scores in named.items()]
+    return table(["", "aMMD", *(key.replace("_", " ") for key in STATISTICS)], rows, own=0)
+
+
+def _kept(material: SeriesMaterial) -> str:
+    result, config = material.model.result, material.model.config
+    calendar = str(result.get("calendar", "none"))
+    network = "used" if result.get("network", True) else "not used: the reference alone was as good"
+    if "crps" in result and "crps_reference_alone" in result:
+        network += (
+            f" (CRPS of hidden validation readings {_number(result['crps'])}, of the reference alone "
+            f"{_number(result['crps_reference_alone'])})"
+        )
+    facts = {
+        "calendar": "none: every column has one mean"
+        if calendar == "none"
+        else f"{calendar} by time of day and kind of day",
+        "covariates": _words(result.get("covariates")) or "none",
+        "reference": _words(result.get("reference")) or ("stationary" if "shrinkage" in result else config.method),
+        "shrinkage": _words(result.get("shrinkage")),
+        "network": network,
+        "window": f"{material.steps} rows",
+        "channels": ", ".join(
+            f"{name} ({unit})" if unit else name
+            for name, unit in zip(material.data.channels, material.data.units, strict=True)
+            if name
+        ),
+    }
+    return table([], [[key, value] for key, value in facts.items() if value], kind="facts")
+
+
+def _words(value: Any) -> str:
+    """Something of a summary, for people."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key.replace('_', ' ')} {_words(part)}" for key, part in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_words, value))
+    return f"{value:.3g}" if isinstance(value, float) else "" if value is None else str(value)
