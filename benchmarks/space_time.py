@@ -504,9 +504,7 @@ def note(args: argparse.Namespace, part: str, result: dict, device: torch.device
     whole = json.loads(args.out.read_text()) if args.out.exists() else {}
     about = provenance(str(device))
     about["command"] = re.sub(r" --(save|load) \S+", "", about["command"])  # folders mean nothing elsewhere
-    whole |= {part: whole.get(part, {}) | about | result}
-    write_json(args.out, whole)
-    args.out.with_suffix(".md").write_text(space_time_page.written(whole))
+    write_json(args.out, whole | {part: whole.get(part, {}) | about | result})
 
 
 def numbers(text: str) -> list[int]:
@@ -515,7 +513,7 @@ def numbers(text: str) -> list[int]:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", default="small", help=f"some of {', '.join(PARTS)}")
+    parser.add_argument("--part", default="small", help=f"some of {', '.join(PARTS)}; none: the page alone")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, default=Path("results/space-time.json"))
     parser.add_argument("--seed", type=int, default=0)
@@ -542,8 +540,9 @@ def parsed() -> argparse.Namespace:
 def main() -> None:
     args = parsed()
     device = devices.find(args.device)
-    for part in args.part.split(","):
+    for part in filter(None, args.part.split(",")):
         note(args, part, PARTS[part](args, device), device)
+    args.out.with_suffix(".md").write_text(space_time_page.written(json.loads(args.out.read_text())))
     say("done")
 
 
