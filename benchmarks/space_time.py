@@ -262,7 +262,8 @@ def filled(
     """Scores of the gaps of test rows, and how long filling them took."""
     (values, scored), clock, seen = truth(test, mask, table.device), Clock.start(), hide(test, mask)
     if along:
-        x = table.along(seen, table.model.law, args.draws, nfe, args.seed)
+        n = args.draws if table.device.type == "cuda" else args.cpu_draws
+        x = table.along(seen, table.model.law, n, nfe, args.seed)
     else:
         x, chosen = table.apart(seen, table.model.law, args.draws, nfe, args.seed, args.every)
         scored = scored & torch.isin(torch.arange(len(test), device=table.device), chosen)[:, None]
@@ -436,7 +437,7 @@ def small(args: argparse.Namespace, device: torch.device) -> dict:
     """The first 30 sensors and 5,000 rows of METR-LA; point masks cut from those of the whole table."""
     data = cut(load_series("metr-la"), 5_000, 30, (3_500, 4_000))
     mask = protocol.hidden((34_272, 207), "point")[:5_000, :30]
-    return on_a_processor(data, 24, mask, args, device)
+    return on_a_processor(data, 24, mask, (1, 2), args, device)
 
 
 def aqi36(args: argparse.Namespace, device: torch.device) -> dict:
@@ -449,13 +450,18 @@ def aqi36(args: argparse.Namespace, device: torch.device) -> dict:
     line = protocol.line_in_time(np.where(data.hidden[:, :, 0], np.nan, values))
     off = np.abs(line - values)[scored]
     assert (len(off), round(float(off.mean()), 2)) == (20_434, 14.68)
-    result = on_a_processor(data, 36, data.hidden[:, :, 0], args, device)
+    result = on_a_processor(data, 36, data.hidden[:, :, 0], (1,), args, device)
     result["line in time"]["MAE, whole series"] = float(off.mean())
     return result
 
 
 def on_a_processor(
-    data: SeriesDataset, steps: int, mask: np.ndarray, args: argparse.Namespace, device: torch.device
+    data: SeriesDataset,
+    steps: int,
+    mask: np.ndarray,
+    evaluations: tuple[int, ...],
+    args: argparse.Namespace,
+    device: torch.device,
 ) -> dict:
     """Trained and filled in minutes, beside what needs no model of ours."""
     test, rows = data.part("test"), data.rows("test")
@@ -477,8 +483,9 @@ def on_a_processor(
     mean, sd = table.posterior(seen)
     result["reference alone"] = protocol.normal_scores(mean[scored], sd[scored], values[scored], table.bounds)
     say("reference alone", shown(result["reference alone"]))
-    for nfe in args.cpu_nfe:
-        result[f"filled, NFE {nfe}"] = filled(table, test, mask[rows], nfe, args, along=True)
+    for nfe in evaluations:
+        name = f"filled, NFE {nfe}, {args.cpu_draws} draws"
+        result[name] = filled(table, test, mask[rows], nfe, args, along=True)
     return result
 
 
@@ -541,7 +548,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--nfe", type=numbers, default=list(NFE))
-    parser.add_argument("--cpu-nfe", type=numbers, default=[2])
+    parser.add_argument("--cpu-draws", type=int, default=50, help="of small tables")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of training")
     parser.add_argument("--save", type=Path, help="the trained network of METR-LA")
     parser.add_argument("--load", type=Path, help="the same, in place of training")

@@ -188,11 +188,11 @@ SECTIONS = {
     "metr-la": metr_la,
     "small": on_a_processor(
         "Thirty sensors, 5,000 rows, a CPU",
-        "METR-LA's first: 3,500 rows train, 500 validate, 1,000 test; point masks; overlapping windows, 100 draws.",
+        "METR-LA's first: 3,500 rows train, 500 validate, 1,000 test; point masks; overlapping windows.",
     ),
     "aqi36": on_a_processor(
         "AQI-36, a CPU",
-        "Windows of 36 hours; readings hidden in training months are trained on; overlapping windows, 100 draws.",
+        "Windows of 36 hours; readings hidden in training months are trained on; overlapping windows.",
     ),
     "choices": choices,
 }
