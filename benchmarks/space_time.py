@@ -17,7 +17,6 @@ Parts are merged into the file, and the page beside it is written anew. Nothing 
 from __future__ import annotations
 
 import argparse
-from contextlib import suppress
 import json
 import re
 import time
@@ -35,16 +34,20 @@ from torch import Tensor
 
 from grcd.core import device as devices
 from grcd.core.files import write_json
+from grcd.core.rows import evenly
 from grcd.core.streams import Stream
 from grcd.data.loading import load_series
 from grcd.data.series import Series
 from grcd.data.series_dataset import SeriesDataset
 from grcd.diffusion.conditional import Conditional
 from grcd.graphs.space import SignalSpace
-from grcd.references.stationary import Shrinkage, chosen_shrinkage
+from grcd.references.stationary import Shrinkage, Trial, chosen_shrinkage, lag_covariances
 from grcd.tasks import windows as tasks
+from grcd.training import means as training_means
 from grcd.training import windows
 from grcd.training.conditional import Setting, fresh_network
+from grcd.training.mean import Terms
+from grcd.training.means import Means
 from grcd.training.window_config import WindowConfig
 from grcd.training.window_references import Choice
 from grcd.training.windows import WindowModel, fit
@@ -259,7 +262,8 @@ def filled(
     """Scores of the gaps of test rows, and how long filling them took."""
     (values, scored), clock, seen = truth(test, mask, table.device), Clock.start(), hide(test, mask)
     if along:
-        x = table.along(seen, table.model.law, args.draws, nfe, args.seed)
+        n = args.draws if table.device.type == "cuda" else args.cpu_draws
+        x = table.along(seen, table.model.law, n, nfe, args.seed)
     else:
         x, chosen = table.apart(seen, table.model.law, args.draws, nfe, args.seed, args.every)
         scored = scored & torch.isin(torch.arange(len(test), device=table.device), chosen)[:, None]
@@ -342,7 +346,8 @@ def saved(model: WindowModel, summary: dict, file: Path) -> None:
     from safetensors.torch import save_file
 
     network = model.law.network
-    about = {key: summary[key] for key in ("calendar", "reference", "setting", "network", "history", "training")}
+    about = {key: summary[key] for key in ("reference", "setting", "network", "history", "training", "updates")}
+    about["terms"] = asdict(model.mean.terms)
     tensors = {} if network is None else {name: value.cpu() for name, value in network.state_dict().items()}
     save_file(tensors, file, {"about": json.dumps(about)})
 
@@ -354,18 +359,25 @@ def loaded(data: SeriesDataset, steps: int, file: Path, device: torch.device) ->
     with safe_open(file, "pt") as tensors:
         about = json.loads(tensors.metadata()["about"])
         weights = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118
-    space, train = SignalSpace(data.graph, steps, len(data.channels)), data.part("train")
-    table = windows._Table(space, train, data.part("val"), device)
-    z, _ = table.scored(about["calendar"], train.stretches)
-    reference = table.references(about["calendar"]).fit(Choice.of(about["reference"]), z, train.stretches)
+    space = SignalSpace(data.graph, steps, len(data.channels))
+    means = Means(space, data.part("train"), data.part("val"), device)
+    terms = Terms(**about["terms"] | {"covariates": tuple(about["terms"]["covariates"])})
+    model = of_the_reference(means, terms, Choice.of(about["reference"]))
     names = {entry.name for entry in fields(Setting)}
     setting = Setting(**{name: value for name, value in about["setting"].items() if name in names})
-    network = fresh_network(space, table.features.shape[1], setting)
+    network = fresh_network(space, model.mean.told, setting)
     if weights:
         network.load_state_dict(weights)
-    conditional = Conditional(space, reference, network.to(device).eval() if weights else None)
-    mean = table.mean(about["calendar"], train.stretches)
-    return WindowModel(conditional, table.clock, mean, about["calendar"]), about
+        model = replace(model, law=replace(model.law, network=network.to(device).eval()))
+    return model, about
+
+
+def of_the_reference(means: Means, terms: Terms, choice: Choice) -> WindowModel:
+    """A mean and a reference of the training rows, no network."""
+    table, stretches = windows._Table(means, terms), means.train.stretches
+    z, _ = table.scored(stretches)
+    reference = table.references().fit(choice, z, stretches)
+    return WindowModel(Conditional(means.space, reference), means.fitted(terms, stretches))
 
 
 # -- choices -----------------------------------------------------------------------------------------------------------
@@ -373,39 +385,49 @@ def loaded(data: SeriesDataset, steps: int, file: Path, device: torch.device) ->
 
 def choices(args: argparse.Namespace, device: torch.device) -> dict:
     """Validation windows of METR-LA, no network: how much of the spread goes by the clock, and whether weak
-    correlations are taken for noise (``local``). Weights of each are those of the highest likelihood; every form is
-    then judged by likelihood, and by readings hidden by the protocol's masks, whole windows."""
+    correlations are taken for noise (``local``). Weights of each are those of the highest likelihood of short windows;
+    every form is then judged by readings hidden by the protocol's masks, whole windows."""
     data = load_series("metr-la")
     if args.rows:
         data = cut(data, args.rows, args.columns)
     space, train, val = SignalSpace(data.graph, 24), data.part("train"), data.part("val")
     rows, forms = data.rows("val"), list[dict]()
     masks = {kind: protocol.hidden((34_272, 207), kind)[: args.rows or None, : args.columns] for kind in protocol.MASKS}
-    for name, power in (("none", None), *((f"clock, power {p:g}", p) for p in (0.0, 0.25, 0.5, 0.75, 1.0))):
+    filled_in = {kind: (truth(val, mask[rows], device), hide(val, mask[rows])) for kind, mask in masks.items()}
+    means = Means(space, train, val, device)
+    for power in (None, 0.0, 0.25, 0.5, 0.75, 1.0):
+        name, terms = (
+            "none" if power is None else f"clock, power {power:g}",
+            Terms(power is not None, spread=bool(power)),
+        )
+        training_means.POWER = power or 0.0
+        trial, spread = short_windows(means, terms)
         for local in (True, False):
-            clock = Clock.start()
-            windows.CALENDARS[name] = power
-            table = windows._Table(space, train, val, device)
-            trial, spread = table.trial(name)
-            start = Shrinkage() if local else Shrinkage(local=0.0)  # a walk keeps a zero
-            by, tried = chosen_shrinkage([trial], table.node, start)
-            likelihood = -tried[by] - float(spread) / int(trial.observed.sum())
-            form = {"calendar": name, "local": local, "shrinkage": asdict(by), "log-likelihood a reading": likelihood}
-            for label, weights in (("likelihood", by), ("usual", Shrinkage() if local else Shrinkage(local=0.0))):
-                z, _ = table.scored(name, train.stretches)
-                reference = table.references(name).fit(Choice("stationary", weights), z, train.stretches)
-                mean = table.mean(name, train.stretches)
-                model = WindowModel(Conditional(space, reference), table.clock, mean, name)
-                filler = Table(model, train, device)
-                for kind, mask in masks.items():
-                    values, scored = truth(val, mask[rows], device)
-                    centre, sd = filler.posterior(hide(val, mask[rows]))
-                    scores = protocol.normal_scores(centre[scored], sd[scored], values[scored], filler.bounds)
+            clock, start = Clock.start(), Shrinkage() if local else Shrinkage(local=0.0)  # a walk keeps a zero
+            by, tried = chosen_shrinkage([trial], start=start)
+            form: dict[str, Any] = {"calendar": name, "local": local, "shrinkage": asdict(by)}
+            form["log-likelihood a reading"] = -tried[by] - spread
+            for label, weights in (("likelihood", by), ("usual", start)):
+                table = Table(of_the_reference(means, terms, Choice("stationary", weights)), train, device)
+                for kind, ((values, scored), seen) in filled_in.items():
+                    centre, sd = table.posterior(seen)
+                    scores = protocol.normal_scores(centre[scored], sd[scored], values[scored], table.bounds)
                     form[f"{kind}, weights by {label}"] = scores
             forms.append(form | clock.read())
-            say(name, "local" if local else "not local", by, f"{likelihood:.4f}")
+            say(name, "local" if local else "not local", by, f"{form['log-likelihood a reading']:.4f}")
             say({label: shown(scores) for label, scores in form.items() if "weights" in label})
     return {"forms": forms}
+
+
+def short_windows(means: Means, terms: Terms, steps: int = 6, most: int = 256) -> tuple[Trial, float]:
+    """Of validation rows, with the lag covariances of training rows; and the mean log of their spread."""
+    z, spread = windows._Table(means, terms).scored(means.train.stretches)
+    starts = means.val.starts(steps) + len(means.train)
+    rows = torch.from_numpy(starts[evenly(len(starts), most)][:, None] + np.arange(steps)).to(z.device)
+    x = z[rows].flatten(1)
+    observed = ~x.isnan()
+    trial = Trial(lag_covariances(z, steps, means.train.stretches), x.nan_to_num(), observed)
+    return trial, float(spread[rows].flatten(1).log()[observed].mean())
 
 
 # -- small tables ------------------------------------------------------------------------------------------------------
@@ -415,7 +437,7 @@ def small(args: argparse.Namespace, device: torch.device) -> dict:
     """The first 30 sensors and 5,000 rows of METR-LA; point masks cut from those of the whole table."""
     data = cut(load_series("metr-la"), 5_000, 30, (3_500, 4_000))
     mask = protocol.hidden((34_272, 207), "point")[:5_000, :30]
-    return on_a_processor(data, 24, mask, args, device)
+    return on_a_processor(data, 24, mask, (1, 2), args, device)
 
 
 def aqi36(args: argparse.Namespace, device: torch.device) -> dict:
@@ -428,13 +450,18 @@ def aqi36(args: argparse.Namespace, device: torch.device) -> dict:
     line = protocol.line_in_time(np.where(data.hidden[:, :, 0], np.nan, values))
     off = np.abs(line - values)[scored]
     assert (len(off), round(float(off.mean()), 2)) == (20_434, 14.68)
-    result = on_a_processor(data, 36, data.hidden[:, :, 0], args, device)
+    result = on_a_processor(data, 36, data.hidden[:, :, 0], (1,), args, device)
     result["line in time"]["MAE, whole series"] = float(off.mean())
     return result
 
 
 def on_a_processor(
-    data: SeriesDataset, steps: int, mask: np.ndarray, args: argparse.Namespace, device: torch.device
+    data: SeriesDataset,
+    steps: int,
+    mask: np.ndarray,
+    evaluations: tuple[int, ...],
+    args: argparse.Namespace,
+    device: torch.device,
 ) -> dict:
     """Trained and filled in minutes, beside what needs no model of ours."""
     test, rows = data.part("test"), data.rows("test")
@@ -456,8 +483,9 @@ def on_a_processor(
     mean, sd = table.posterior(seen)
     result["reference alone"] = protocol.normal_scores(mean[scored], sd[scored], values[scored], table.bounds)
     say("reference alone", shown(result["reference alone"]))
-    for nfe in args.cpu_nfe:
-        result[f"filled, NFE {nfe}"] = filled(table, test, mask[rows], nfe, args, along=True)
+    for nfe in evaluations:
+        name = f"filled, NFE {nfe}, {args.cpu_draws} draws"
+        result[name] = filled(table, test, mask[rows], nfe, args, along=True)
     return result
 
 
@@ -505,10 +533,7 @@ def note(args: argparse.Namespace, part: str, result: dict, device: torch.device
     whole = json.loads(args.out.read_text()) if args.out.exists() else {}
     about = provenance(str(device))
     about["command"] = re.sub(r" --(save|load) \S+", "", about["command"])  # folders mean nothing elsewhere
-    whole |= {part: whole.get(part, {}) | about | result}
-    write_json(args.out, whole)
-    with suppress(KeyError):  # of a part that is not yet whole
-        args.out.with_suffix(".md").write_text(space_time_page.written(whole))
+    write_json(args.out, whole | {part: whole.get(part, {}) | about | result})
 
 
 def numbers(text: str) -> list[int]:
@@ -517,13 +542,13 @@ def numbers(text: str) -> list[int]:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", default="small", help=f"some of {', '.join(PARTS)}")
+    parser.add_argument("--part", default="small", help=f"some of {', '.join(PARTS)}; none: the page alone")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, default=Path("results/space-time.json"))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--nfe", type=numbers, default=list(NFE))
-    parser.add_argument("--cpu-nfe", type=numbers, default=[2])
+    parser.add_argument("--cpu-draws", type=int, default=50, help="of small tables")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of training")
     parser.add_argument("--save", type=Path, help="the trained network of METR-LA")
     parser.add_argument("--load", type=Path, help="the same, in place of training")
@@ -544,8 +569,9 @@ def parsed() -> argparse.Namespace:
 def main() -> None:
     args = parsed()
     device = devices.find(args.device)
-    for part in args.part.split(","):
+    for part in filter(None, args.part.split(",")):
         note(args, part, PARTS[part](args, device), device)
+    args.out.with_suffix(".md").write_text(space_time_page.written(json.loads(args.out.read_text())))
     say("done")
 
 

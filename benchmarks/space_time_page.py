@@ -70,13 +70,13 @@ def metr_la(result: dict[str, Any]) -> str:
     for nfe, scores in result.get("filled with overlaps", {}).items():
         row(f"network, NFE {nfe}, overlapping windows", scores)
     rows += [[name, mae, mse, crps, "", ""] for name, (mae, mse, crps) in PUBLISHED.items()]
-    training = summary["training"]
+    training, batch = summary["training"], summary["setting"]["batch"]
     text = f"""## METR-LA
 
 {origin(result)}
 Gaps, point / block: windows of 24 rows one after the other, 100 draws, intervals by ranks p (n + 1). Readings of
 training rows that a mask hides are trained on, as PriSTI does; one network serves both masks, forecasts and generation.
-{summary["updates"]:,} updates of {summary["setting"]["batch"]} windows, {training["seconds"]:.0f} s in all, choices, posteriors
+{summary["updates"]:,} updates of {batch} windows, {training["seconds"]:.0f} s in all, choices, posteriors
 and compiling included. Seconds are those of filling the test rows; the first that were filled include compiling.
 
 """
@@ -188,11 +188,11 @@ SECTIONS = {
     "metr-la": metr_la,
     "small": on_a_processor(
         "Thirty sensors, 5,000 rows, a CPU",
-        "METR-LA's first: 3,500 rows train, 500 validate, 1,000 test; point masks; overlapping windows, 100 draws.",
+        "METR-LA's first: 3,500 rows train, 500 validate, 1,000 test; point masks; overlapping windows.",
     ),
     "aqi36": on_a_processor(
         "AQI-36, a CPU",
-        "Windows of 36 hours; readings hidden in training months are trained on; overlapping windows, 100 draws.",
+        "Windows of 36 hours; readings hidden in training months are trained on; overlapping windows.",
     ),
     "choices": choices,
 }

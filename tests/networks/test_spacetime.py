@@ -2,12 +2,13 @@
 
 from itertools import pairwise
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import close, examples
 
-from grcd.networks.spacetime import SpaceTimeNet, denoised, stepped
+from grcd.networks.spacetime import Fused, SpaceTimeNet, denoised, stepped
 
 GRAPH = torch.tensor([[0, 0.5, 0, 0, 0], [0.5, 0, 0.2, 0, 0], [0, 0.2, 0, 0, 0.9], [0, 0, 0, 0, 0], [0, 0, 0.9, 0, 0]])
 
@@ -81,3 +82,25 @@ def test_at_zero_residual_marginals_are_exact_at_any_number_of_steps(levels):
         noise = stepped(zero, q, p, zero, V, one)
         variance = float(gain**2 * variance + noise**2)
         close(torch.tensor(variance), torch.tensor(1 + p**2), 1e-5)
+
+
+@pytest.mark.parametrize("breaks", [True, False])
+def test_a_network_that_cannot_be_compiled_answers_as_it_is_and_the_log_says_so(monkeypatch, caplog, breaks):
+    def compile(network, dynamic):
+        def call(*parts):
+            if breaks:
+                raise RuntimeError("no compiler")
+            return tuple(2 * each for each in network(*parts))
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", compile)
+    plain = network(torch.arange(2), torch.zeros(2, dtype=torch.long))
+    torch.nn.init.normal_(plain.output.weight)
+    fused, parts = Fused(plain), inputs(2)
+    with caplog.at_level("INFO"):
+        for _ in range(2):
+            for got, want in zip(fused(*parts), plain(*parts), strict=True):
+                assert torch.equal(got, want if breaks else 2 * want)
+    assert fused.compiled is not breaks
+    assert caplog.text.count("no compiler") == breaks
