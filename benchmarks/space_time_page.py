@@ -21,7 +21,8 @@ FORECASTS = {
 }
 HEAD = """# Windows in space and time
 
-Written by `benchmarks/space_time.py`. One seed; nothing was chosen on test rows.
+Written by `benchmarks/space_time.py`. One seed; choices are made by validation rows, and where
+something was looked at on test rows first, it is said.
 """
 LEARNED = Path(__file__).parent / "space_time_learned.md"
 
