@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,17 +42,35 @@ def load(
             return load_dataset(sources[0], **options), 1
         except SeveralChannels:
             return load_series(sources[0], **options), 1
-    if several:
-        data = load_series(sources, **options)
-    else:
-        data = load_rows(sources[0], **options) if window is None else load_series(sources[0], **options)
-    if not isinstance(data, SeriesDataset):
-        return data, 1
-    steps = window if isinstance(window, int) else _suggested(data)
-    data.refuse_short(steps)
-    if steps == 1 and len(data.channels) == 1 and not several:
-        return load_dataset(sources[0], **options), 1
+    with _saying_once():
+        if several:
+            data = load_series(sources, **options)
+        else:
+            data = load_rows(sources[0], **options) if window is None else load_series(sources[0], **options)
+        if not isinstance(data, SeriesDataset):
+            return data, 1
+        steps = window if isinstance(window, int) else _suggested(data)
+        data.refuse_short(steps)
+        if steps == 1 and len(data.channels) == 1 and not several:
+            return load_dataset(sources[0], **options), 1
     return data, steps
+
+
+@contextmanager
+def _saying_once() -> Iterator[None]:
+    """What is said of data twice, because they are read as rows in time and then as moments, is said once."""
+    said, say = set[str](), warnings.showwarning
+
+    def once(message: Warning | str, *where: Any, **more: Any) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            say(message, *where, **more)
+
+    warnings.showwarning = once
+    try:
+        yield
+    finally:
+        warnings.showwarning = say
 
 
 def of_moments(settings: Iterable[str]) -> bool:
