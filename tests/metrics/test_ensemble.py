@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import close, examples
 
-from grcd.metrics.ensemble import covered, crps, quantiles
+from grcd.metrics.ensemble import covered, crps, energy, quantiles
 
 law = examples(30)
 
@@ -49,3 +49,17 @@ def test_a_reading_between_two_quantiles_is_covered_ends_included():
         True,
         False,
     ]
+
+
+def test_the_energy_score_is_that_of_all_pairs_and_in_one_dimension_the_crps():
+    random = np.random.RandomState(0)
+    draws, y = random.standard_normal((5, 3, 4)), random.standard_normal((3, 4))
+    expected = []
+    for k in range(3):
+        away = np.mean([np.sqrt(((x[k] - y[k]) ** 2).sum()) for x in draws])
+        pairs = [
+            np.sqrt(((a[k] - b[k]) ** 2).sum()) for i, a in enumerate(draws) for j, b in enumerate(draws) if i != j
+        ]
+        expected.append(away - np.mean(pairs) / 2)
+    close(energy(draws, y), expected)
+    close(energy(draws[..., :1], y[..., :1]), crps(draws[..., 0], y[..., 0]))

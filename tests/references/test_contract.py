@@ -82,7 +82,7 @@ def test_variances_are_those_of_all_directions_and_their_mean_is_the_scalar_one(
 
 
 @law("components", "log_prob", "scored")
-@examples(15)
+@examples(10)
 @given(q=from_zero)
 def test_densities_are_scipys(member, q):
     reference, truth = member.reference, member.truth
@@ -94,7 +94,7 @@ def test_densities_are_scipys(member, q):
 
 
 @law("components", "score", "scored", "eps")
-@examples(15)
+@examples(10)
 @given(q=from_zero)
 def test_the_score_is_the_gradient_of_the_log_density_and_the_noise_prediction_follows_from_it(member, q):
     reference, truth = member.reference, member.truth
@@ -109,7 +109,7 @@ def test_the_score_is_the_gradient_of_the_log_density_and_the_noise_prediction_f
 
 
 @law("draw")
-@examples(15)
+@examples(10)
 @given(q=from_zero)
 def test_uniform_numbers_choose_the_component_and_noise_is_multiplied_by_the_root_of_its_covariance(member, q):
     """The rows of ``draw(I)`` are the root ``R`` that noise is multiplied with: ``R^T R`` is the covariance."""
@@ -259,7 +259,7 @@ def test_signals_and_levels_of_a_batch_do_not_influence_each_other(member):
 
 
 @law("components", "score", "eps", "draw", "condition", "propagate", "carry")
-@examples(6)
+@examples(4)
 @given(order=st.permutations(range(MOST)), q=levels)
 def test_listing_the_nodes_in_another_order_lists_the_results_in_that_order(member, order, q):
     nodes = [node for node in order if node < member.nodes]
@@ -270,7 +270,7 @@ def test_listing_the_nodes_in_another_order_lists_the_results_in_that_order(memb
 
 
 @law("components", "score", "eps", "draw", "condition", "propagate", "carry")
-@examples(6)
+@examples(4)
 @given(seed=st.integers(0, 2**32 - 1), q=levels)
 def test_eigenvector_signs_do_not_matter(member, seed, q):
     reference, tensors = member.reference, dict(member.reference.tensors())

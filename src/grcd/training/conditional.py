@@ -13,7 +13,8 @@ that forgets how it began. What an update draws is keyed by the seed and its num
 replayed.
 
 **What is kept** are the averaged weights of the lowest validation error; and they are kept only if their draws have a
-lower CRPS than the reference's posterior in validation windows, by more than chance: else the reference stands alone.
+lower CRPS than the reference's posterior in validation windows, by more than chance, and no higher energy score, which
+sees how readings hang together: else the reference stands alone.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -36,7 +37,7 @@ from ..core.streams import SEED_MOST, Stream
 from ..diffusion.conditional import FEATURES, FUSED, Conditional, autocast
 from ..graphs.graph import Graph
 from ..graphs.space import SignalSpace
-from ..metrics.ensemble import crps
+from ..metrics.ensemble import crps, energy
 from ..networks.spacetime import LOG_VARIANCE, Fused, Network, SpaceTimeNet
 from ..references.stationary import normal_crps
 from .loop import Outcome, Training, begin_adam, repeat
@@ -268,10 +269,11 @@ def judged(conditional: Conditional, fold: Fold, seed: int, summary: dict) -> tu
     """The model, or its reference alone where the network's draws are no nearer to hidden readings; and which it is."""
     summary = summary | {"network": summary["best_update"] > 0}
     if summary["network"]:
-        ours, reference = crps_of(conditional, fold, seed)
-        gain = 1 - ours / reference  # a share: windows of which nothing is known would outweigh all filled gaps
-        summary |= {"crps": float(ours.mean()), "crps_reference_alone": float(reference.mean())}
-        summary["network"] = bool(gain.mean() > gain.std() / math.sqrt(len(gain)))
+        scores = scores_of(conditional, fold, seed)
+        summary |= {name: float(score.mean()) for name, score in scores._asdict().items()}
+        # As shares: windows of which nothing is known would outweigh all filled gaps.
+        gain, joint = 1 - scores.crps / scores.crps_reference_alone, 1 - scores.energy / scores.energy_reference_alone
+        summary["network"] = bool(gain.mean() > gain.std() / math.sqrt(len(gain)) and joint.mean() > 0)
     if summary["network"]:
         return conditional, summary
     warnings.warn(
@@ -282,8 +284,17 @@ def judged(conditional: Conditional, fold: Fold, seed: int, summary: dict) -> tu
     return Conditional(conditional.space, conditional.reference), summary
 
 
-def crps_of(conditional: Conditional, fold: Fold, seed: int) -> tuple[Tensor, Tensor]:  # two of (windows,)
-    """The mean CRPS of hidden readings in validation windows, in units: of draws, and of the reference's posterior."""
+class Scores(NamedTuple):
+    """Of hidden readings in validation windows, in units, lower is better: (windows,) each."""
+
+    crps: Tensor  # the mean over readings
+    crps_reference_alone: Tensor
+    energy: Tensor  # of all hidden readings of a window together: how they hang together counts
+    energy_reference_alone: Tensor
+
+
+def scores_of(conditional: Conditional, fold: Fold, seed: int) -> Scores:
+    """Of the model's draws, and of its reference's posterior."""
     space, device = conditional.space, fold.z.device
     rows = fold.windows(fold.starts[evenly(len(fold.starts), JUDGED)], space.steps)
     z = fold.z[rows].flatten(1)
@@ -294,11 +305,14 @@ def crps_of(conditional: Conditional, fold: Fold, seed: int) -> tuple[Tensor, Te
         stream = Stream(seed, f"judged {purpose}", device)
         return stream.normal(range(shape[0]), shape[1] * shape[2]).view(shape)
 
-    x = conditional.draw(z, observed, fold.calendar[rows], JUDGED_DRAWS, JUDGED_NFE, noise)
+    options = z, observed, fold.calendar[rows], JUDGED_DRAWS, JUDGED_NFE, noise
+    x, alone = (each.draw(*options).transpose(0, 1).double() for each in (conditional, conditional.alone))
     posterior = conditional.reference.posterior(z, observed)
-    weight = hidden * (1.0 if fold.scale is None else fold.scale[rows].flatten(1))
-    ours = torch.from_numpy(crps(x.transpose(0, 1).double().cpu().numpy(), z.double().cpu().numpy())).to(device)
+    weight = (hidden * (1.0 if fold.scale is None else fold.scale[rows].flatten(1))).double()
+    ours = torch.from_numpy(crps(x.cpu().numpy(), z.double().cpu().numpy())).to(device)
     theirs = normal_crps(z.to(posterior.mean), posterior.mean, posterior.sd)
-    scored = hidden.any(1)
-    ours, theirs = (torch.where(hidden, each.double() * weight, 0).sum(1)[scored] for each in (ours, theirs))
-    return ours / hidden.sum(1)[scored], theirs / hidden.sum(1)[scored]
+    scored, count = hidden.any(1), hidden.sum(1)
+    means = (torch.where(hidden, each.double() * weight, 0).sum(1) / count for each in (ours, theirs))
+    truth = z.double().nan_to_num() * weight
+    joint = (energy((draws.nan_to_num() * weight).cpu().numpy(), truth.cpu().numpy()) for draws in (x, alone))
+    return Scores(*(part[scored] for part in (*means, *(torch.from_numpy(each).to(device) for each in joint))))
