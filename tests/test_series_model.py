@@ -126,6 +126,14 @@ def test_windows_start_at_training_times_or_where_they_are_told(case):
     np.testing.assert_array_equal(model.sample(4, seed=1), model.sample(6, seed=1)[:4])
 
 
+def test_windows_out_of_nothing_have_the_mean_and_the_spread_of_the_readings(case):
+    model, _ = case
+    drawn = model.sample(400, seed=2).reshape(400 * STEPS, NODES, -1)
+    real = readings(ROWS, model.space.channels)
+    np.testing.assert_allclose(drawn.mean(axis=0), real.mean(axis=0), atol=0.4 * real.std(axis=0).min())
+    np.testing.assert_allclose(drawn.std(axis=0), real.std(axis=0), rtol=0.25)
+
+
 def test_a_sensor_that_is_stuck_stands_out(case):
     model, _ = case
     values = readings(200, model.space.channels, seed=3)
@@ -155,6 +163,15 @@ def test_log_probabilities_of_rows_are_those_of_conditional_gaussians(case):
         quadratic = away @ np.linalg.solve(left, away)
         log_det = np.linalg.slogdet(2 * np.pi * left)[1]
         expected.append(-0.5 * (quadratic + log_det) - np.log(spread[t].numpy()).sum())
+    readings_given_others = model.node_log_prob(rows).reshape(STEPS, -1)
+    column = np.arange(STEPS * columns) % columns
+    for t, i in ((0, 0), (3, columns - 1), (STEPS - 1, 1)):
+        own = column // model.space.channels == i // model.space.channels
+        gain = Sigma[t * columns + i, ~own] @ np.linalg.inv(Sigma[~own][:, ~own])
+        left = Sigma[t * columns + i, t * columns + i] - gain @ Sigma[~own, t * columns + i]
+        away = z[t * columns + i] - gain @ z[~own]
+        density = -0.5 * (away**2 / left + np.log(2 * np.pi * left)) - np.log(float(spread[t, i]))
+        np.testing.assert_allclose(readings_given_others[t, i], density, rtol=1e-3)
     got, error = model.log_prob(rows)
     np.testing.assert_allclose(got, expected, rtol=1e-3)  # the reference is kept in single precision
     assert not error.any()

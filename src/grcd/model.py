@@ -44,12 +44,15 @@ from .runs.folder import Run, read
 from .runs.series import TrainedSeries, Variables
 from .series_model import SeriesModel
 from .signal_model import SignalModel
+from .tasks.fill import refuse_unknown
 from .tasks.sample import Memory
 from .training import fit, methods, window_config
 from .training.config import Config
 from .training.window_config import configured
 
 COPIES = 3  # of generated signals that are in memory at once
+
+EVALUATIONS = 8  # of the network, for a filled signal
 
 
 class GRCD:
@@ -289,7 +292,7 @@ class GRCD:
         self,
         signals: Any,  # (signals, nodes) in their own units, NaN where missing; or rows in time
         n: int | None = None,
-        nfe: int = 8,
+        nfe: int | None = None,
         seed: int = 0,
         posterior: str = "diffusion",
         solver: str | None = None,
@@ -305,13 +308,14 @@ class GRCD:
         draws, or with columns (node, quantile) for ``quantiles``; with ``n`` (or ``draws``), and for arrays, which may
         have ``times``, all draws (draw, time, nodes[, channels]).
         """
-        n = draws if n is None else n
+        n = _draws(n, draws)
         if self.in_time:
             refuse_choices("rows in time", solver=solver, batch=batch)
             options = {"nfe": nfe, "seed": seed, "posterior": posterior, "covariates": readings.known(covariates)}
             return readings.impute(self.series, self._readings(signals, times), n, quantiles, **options)
         refuse_choices("signals by themselves", quantiles=quantiles, times=times, covariates=covariates)
-        return self._signals.impute(signals, readings.DRAWS if n is None else n, nfe, seed, posterior, solver, batch)
+        n, nfe = readings.DRAWS if n is None else n, EVALUATIONS if nfe is None else nfe
+        return self._signals.impute(signals, n, nfe, seed, posterior, solver, batch)
 
     def forecast(
         self,
@@ -319,7 +323,7 @@ class GRCD:
         horizon: int,
         quantiles: Sequence[float] | None = None,
         n: int | None = None,
-        nfe: int = 8,
+        nfe: int | None = None,
         seed: int = 0,
         posterior: str = "diffusion",
         times: ArrayLike | None = None,
@@ -327,7 +331,7 @@ class GRCD:
         covariates: Any = None,
     ) -> Any:
         """The ``horizon`` rows after the last, in the ways that ``impute`` answers; beyond a window it rolls on."""
-        n, known = draws if n is None else n, readings.known(covariates)
+        n, known = _draws(n, draws), readings.known(covariates)
         options = {"nfe": nfe, "seed": seed, "posterior": posterior, "covariates": known}
         return readings.forecast(self.series, self._readings(rows, times), horizon, n, quantiles, **options)
 
@@ -389,6 +393,7 @@ class GRCD:
         a row given all other rows of the window about it, under the reference, and exact.
         """
         if self.in_time:
+            refuse_unknown(posterior)
             likelihoods = self.series.log_prob(self._readings(signals, times).series, readings.known(covariates))
             return likelihoods, np.zeros_like(likelihoods)
         return self._signals.log_prob(signals, posterior, steps, probes, seed)
@@ -436,6 +441,13 @@ class GRCD:
         with Run(path, trained.facts, force) as folder:
             if not folder.finished:
                 folder.finish(trained.tensors(), trained.result)
+
+
+def _draws(n: int | None, draws: int | None) -> int | None:
+    """Two names for one number."""
+    if n is not None and draws is not None and n != draws:
+        raise InputError(f"n = {n} and draws = {draws}", "one of them", "leave one out")
+    return draws if n is None else n
 
 
 def refuse_choices(what: str, **choices: Any) -> None:

@@ -137,7 +137,7 @@ def forecast(
 
 def _asked(readings: Readings, n: int | None, quantiles: Sequence[float] | None) -> tuple[int, Sequence[float] | None]:
     """How many draws, and the levels to keep of them; None: all draws."""
-    if quantiles is not None and not all(0 < level < 1 for level in quantiles):
+    if quantiles is not None and not (len(quantiles) and all(0 < level < 1 for level in quantiles)):
         raise InputError(f"quantiles = {list(quantiles)}", "numbers between 0 and 1", "e.g. quantiles=[.05, .5, .95]")
     if quantiles is not None:
         return (DRAWS if n is None else n), tuple(quantiles)
@@ -155,6 +155,8 @@ def _returned(
 
 
 def _regular(series: Series) -> Series:
+    if not len(series):
+        raise InputError("no rows", "one or more", "give some rows")
     series.refuse_irregular("the rows")
     return series
 

@@ -142,3 +142,17 @@ def test_another_file_has_to_have_the_channels(tmp_path):
     frame().to_csv(tmp_path / "a.csv")
     with pytest.raises(grcd.InputError, match=r"without temp"):
         load_series(f"temp={tmp_path / 'a.csv'}", GRAPH, test=f"wind={tmp_path / 'a.csv'}")
+
+
+def test_a_part_has_the_interval_of_the_whole_and_breaks_at_every_other_step(tmp_path):
+    hours = np.arange(40)
+    hours[29:] += np.minimum(np.arange(1, 12), 3)  # rows that validate are two hours apart
+    times = TIMES[0] + hours * HOUR
+    val = load_series(frame(times=times), GRAPH).part("val")
+    assert val.interval == HOUR
+    assert val.breaks.tolist() == [1, 2, 3]
+    assert val.rows(slice(0, 3)).breaks.tolist() == [1, 2]
+    frame().to_csv(tmp_path / "x.csv")
+    frame(slice(40, 60), TIMES[-1] + (1 + np.arange(20)) * 24 * HOUR).to_csv(tmp_path / "daily.csv")
+    with pytest.raises(grcd.InputError, match="every 1d"):
+        load_series(tmp_path / "x.csv", GRAPH, val=tmp_path / "daily.csv")

@@ -193,3 +193,23 @@ def test_a_window_beyond_all_memory_is_refused_with_its_size_and_a_shorter_one(m
     refuse_window(space(most), torch.device("cpu"))
     with pytest.raises(InputError):
         refuse_window(space(most + 1), torch.device("cpu"))
+
+
+def test_on_a_good_graph_and_few_rows_it_is_the_papers():
+    """A field that is smooth along a ring, row by row anew: its variances are a function of the frequency."""
+    W = np.roll(np.eye(20), 1, axis=1)
+    ring = SignalSpace(grcd.Graph.from_adjacency(W + W.T), 4)
+    spectrum = ring.graph.spectrum
+    root = spectrum.U * (0.05 + 1 / (0.1 + 5 * spectrum.scaled()) ** 1.0)
+    z = torch.from_numpy(np.random.RandomState(0).standard_normal((90, 20)) @ root.T)
+    z = z / z.std(0)
+    found = references(z, 60, ring)
+    choice = found.choose()
+    assert choice.kind == "spectral"
+    assert choice.log_prob["spectral, whole windows"] > choice.log_prob["stationary, whole windows"]
+    assert Choice.of(json.loads(json.dumps(choice.summary()))).words() == choice.words()
+    reference = found.fit(choice, z, [slice(0, 60)])
+    again = of_windows(reference.tensors(), ring.spectrum.basis)
+    windows = z[60:88].reshape(7, 80)
+    observed = torch.rand(7, 80, generator=torch.Generator().manual_seed(0)) < 0.5
+    assert torch.equal(again.posterior(windows, observed).mean, reference.posterior(windows, observed).mean)

@@ -6,10 +6,13 @@ import torch
 
 import grcd
 from grcd.data.series import Series
+from grcd.diffusion.conditional import Conditional
 from grcd.graphs.space import SignalSpace
 from grcd.tasks import windows as tasks
 from grcd.training import windows
+from grcd.training.mean import Terms
 from grcd.training.window_config import WindowConfig
+from grcd.training.window_references import Choice, Shrinkage
 
 HOUR = np.timedelta64(1, "h")
 NODES = 5
@@ -67,3 +70,32 @@ def test_filled_gaps_are_nearer_than_a_line_in_time_and_the_calendars_mean(fitte
     low, high = np.quantile(draws.numpy(), (0.05, 0.95), axis=0, method="weibull")
     inside = (low <= truth.values[..., 0]) & (truth.values[..., 0] <= high)
     assert inside[hidden[..., 0]].mean() == pytest.approx(0.9, abs=0.05)
+
+
+def test_what_a_third_of_the_rows_trains_beside_was_learned_from_the_others(monkeypatch):
+    """However its own rows are changed, as long as the choices stay."""
+    seen = []
+
+    def remembered(space, folds, validation, *rest):
+        seen.append((folds, validation))
+        return Conditional(space, validation.reference), {"network": False}
+
+    monkeypatch.setattr(windows.conditional, "fit", remembered)
+    monkeypatch.setattr(windows.Means, "chosen", lambda self: (Terms(clock=True), {}))
+    choice = Choice("stationary", Shrinkage())
+    monkeypatch.setattr(windows.WindowReferences, "choose", lambda self: choice)
+    train, val = series(900), series(200, 900, seed=1)
+    changed, later = (Series(part.values.copy(), part.times) for part in (train, val))
+    changed.values[:300] = 7 + 3 * np.random.RandomState(5).standard_normal(changed.values[:300].shape)
+    later.values[:] = 50.0
+    config = WindowConfig(window=8)
+    for one, other in ((train, val), (changed, val), (train, later)):
+        windows.fit(space(), one, other, config, torch.device("cpu"))
+    (plain, whole), (first, after), (_, held) = seen
+    rows = torch.arange(300, 900)
+    assert torch.equal(plain[0].reference.C, first[0].reference.C)  # of the second and last third
+    assert torch.equal(plain[0].z[rows].nan_to_num(), first[0].z[rows].nan_to_num())
+    assert not torch.equal(plain[1].reference.C, first[1].reference.C)
+    assert not torch.equal(whole.reference.C, after.reference.C)
+    assert torch.equal(whole.reference.C, held.reference.C)  # validation rows teach nothing
+    assert torch.equal(whole.z[:900].nan_to_num(), held.z[:900].nan_to_num())

@@ -134,10 +134,15 @@ def remembered(
 
 def kept(model: GRCD, steps: int) -> list[str]:
     """What training has kept and chosen, in plain words."""
+    from ..data.origin import Origin
+
     result, lines = model.result, [f"window: {spell(steps, model.series.interval)}"]
-    lines.append(f"calendar: {_named(result.get('calendar'), 'none, readings do not follow the clock')}")
-    if "covariates" in result and result["covariates"] is not None:
-        lines.append(f"covariates kept: {_named(result['covariates'], 'none, validation rows gain nothing by them')}")
+    without = "none, held-out readings do not gain by it for certain"
+    without = "none, as was asked for" if model.config.calendar == "none" else without
+    lines.append(f"calendar: {_calendar(result.get('calendar'), without)}")
+    if "covariates" in Origin.of_run(model.facts).further:
+        nothing = "none, held-out readings do not gain by them for certain"
+        lines.append(f"covariates kept: {_named(result.get('covariates'), nothing)}")
     reference = result.get("reference", result.get("shrinkage"))
     words = reference.get("words", reference) if isinstance(reference, dict) else reference
     lines.append(f"reference: {_named(words, 'as the method has it')}")
@@ -151,6 +156,14 @@ def kept(model: GRCD, steps: int) -> list[str]:
         )
         lines.append("; ".join(part for part in (used, crps) if part))
     return lines
+
+
+def _calendar(kept: str | None, nothing: str) -> str:
+    """What of it was kept, in plain words."""
+    if kept in (None, "", "none"):
+        return nothing
+    words = {"mean": "time of day and weekend", "spread": "spread by the time of day"}
+    return ", ".join(words.get(word, word) for word in kept.replace(" and ", ", ").split(", "))
 
 
 def _named(value: Any, nothing: str) -> str:

@@ -35,6 +35,7 @@ class Series:
     values: np.ndarray  # (rows, nodes, channels), NaN where missing
     times: np.ndarray | None = None  # (rows,) datetime64 or numbers, ascending
     borders: tuple[int, ...] = ()
+    every: np.timedelta64 | float | None = None  # the interval, where it is known from elsewhere
 
     def __len__(self) -> int:
         return len(self.values)
@@ -42,6 +43,8 @@ class Series:
     @cached_property
     def interval(self) -> np.timedelta64 | float | None:
         """The commonest step between times; None without times, or with one."""
+        if self.every is not None:
+            return self.every
         if self.times is None or len(self.times) < 2:
             return None
         steps, counts = np.unique(self.steps, return_counts=True)
@@ -73,7 +76,7 @@ class Series:
         """Some of the rows by themselves."""
         first, stop, _ = part.indices(len(self))
         borders = tuple(row - first for row in self.borders if first < row < stop)
-        return Series(self.values[part], None if self.times is None else self.times[part], borders)
+        return Series(self.values[part], None if self.times is None else self.times[part], borders, self.interval)
 
     def refuse_irregular(self, where: str) -> None:
         """Refuse times that are no series."""

@@ -25,6 +25,7 @@ from .options import Options
 from .origin import Origin
 from .series import Series, interval_of
 from .splits import NAMES as SPLIT_NAMES
+from .timeline import Timeline
 
 Rows = tuple[slice, ...]
 
@@ -69,7 +70,8 @@ class SeriesDataset:
         if hide and self.hidden is not None:
             values = np.where(self.hidden[rows], np.nan, values)
         times = None if self.series.times is None else self.series.times[rows]
-        return Series(values, times, tuple(np.cumsum(lengths[:-1]).tolist()))
+        cuts = {*np.cumsum(lengths[:-1]).tolist(), *np.flatnonzero(np.isin(rows, self.series.borders)).tolist()}
+        return Series(values, times, tuple(sorted(cuts - {0})), self.series.interval)
 
     def refuse_short(self, window: int, names: Sequence[str] = ("train", "val")) -> None:
         """Refuse windows that are longer than any stretch of rows without a break in one of these splits."""
@@ -79,8 +81,8 @@ class SeriesDataset:
                 raise InputError(
                     f"a window of {window} rows, and {longest} at most between two breaks among those that "
                     f"{'train' if name == 'train' else 'validate' if name == 'val' else 'test'} in {self.name}",
-                    f"windows of up to {longest} rows",
-                    f"--window {longest} or less, or more rows; breaks in the times go with --every",
+                    f"windows of up to {longest} rows" if longest > 1 else "several rows without a break",
+                    f"--window {max(longest, 1)} or less, or more rows; breaks in the times go with --every",
                 )
 
 
@@ -174,9 +176,11 @@ def _with_own_files(
         if (later.times is None) != (series.times is None):
             what = f"only one of {where} and {file} with times"
             raise InputError(what, "times in both, or in none", "write the times alike")
+        Timeline.of(series).refuse_other(later, str(file))
         start = len(series)
         times = None if series.times is None or later.times is None else np.concatenate([series.times, later.times])
-        series = Series(np.concatenate([series.values, later.values]), times, (*series.borders, start))
+        both = np.concatenate([series.values, later.values])
+        series = Series(both, times, (*series.borders, start), series.interval)
         parts[split] = (slice(start, len(series)),)
     return {split: parts[split] for split in SPLIT_NAMES}, series
 

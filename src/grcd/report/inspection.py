@@ -117,7 +117,8 @@ def inspect(
         graph_facts = _graph(data.graph, warnings)
         method = _method(data, readings, problems, warnings)
     if not method:  # else it is among the dataset's own notes
-        warnings += map(_remark, outliers.notes(data.table.values, readings.node_ids, data.table.times))
+        names = data.table.node_ids or readings.node_ids  # values are in the order of the file
+        warnings += map(_remark, outliers.notes(data.table.values, names, data.table.times))
     if picture is not None and "snr_at_kappa_2" in method:
         from .pictures import inspected, save
 

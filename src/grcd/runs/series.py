@@ -77,6 +77,7 @@ def train(
     """Train on rows in time; with ``run`` in that folder, where the same call goes on."""
     flat = {split: part.values.reshape(len(part), -1) for split, part in series.items()}
     refuse_outside(flat["train"], config.bounds)
+    Timeline.of(series["train"]).refuse_other(series["val"], "validation rows")
     for split, part in series.items():
         _refuse_short(part, space.steps, split)
     refuse_window(space, device)
@@ -144,7 +145,7 @@ def _refuse_short(series: Series, steps: int, split: str) -> None:
         which = {"train": "training", "val": "validation"}[split]
         raise InputError(
             f"a window of {steps} rows, and {longest} {which} rows at most between two breaks",
-            f"windows of up to {longest} rows",
+            f"windows of up to {longest} rows" if longest > 1 else "several rows without a break",
             f"--window {max(1, longest)} or less, or more rows; breaks in the times go with --every",
         )
 

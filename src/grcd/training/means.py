@@ -162,6 +162,7 @@ class Means:
             if SIMPLER in sure:
                 sure.pop("day of week", None)  # it has to gain beside the time of day
             best = max(sure, key=lambda name: sure[name]) if sure else None
+            best = self._fewest(judge, steps, list(sure), best) if best is not None else None
             tried += [
                 {"step": name, "gain": gain, "needed": needed if np.isfinite(needed) else None, "kept": name == best}
                 for name, (gain, needed) in gains.items()
@@ -172,6 +173,16 @@ class Means:
         terms = self.with_covariates(candidate, _numbers(self.train.stretches, self.x.device))
         kept = {"calendar": terms.calendar, "covariates": list(terms.covariates), "tried": tried}
         return terms, kept | {"notes": [str(note) for note in self.notes]}
+
+    @staticmethod
+    def _fewest(judge: Judge, steps: dict[str, Candidate], sure: list[str], best: str) -> str:
+        """Of covariates the fewest: more of them have to gain beyond doubt over fewer."""
+        fewer = [name for name in sure if 0 < steps[name].covariates < steps[best].covariates]
+        for name in fewer:  # ascending
+            gain, needed = judge.gain(steps[name], steps[best], len(fewer))
+            if steps[name].terms == steps[best].terms and not gain > needed:
+                return name
+        return best
 
     def _steps(self, now: Candidate) -> dict[str, Candidate]:
         """What may be added, by name."""

@@ -43,7 +43,7 @@ from ..core.rows import evenly
 from ..graphs.space import SignalSpace
 from ..references import low_rank_fit, regimes_fit
 from ..references.conditioning import fits_densely
-from ..references.gaussian import spectral_of_lags
+from ..references.gaussian import Spectral, spectral_of_lags
 from ..references.lags import Shrinkage, correlations, lag_covariances
 from ..references.probes import PROBES, STARTS, STEPS
 from ..references.reference import Reference
@@ -56,6 +56,7 @@ JUDGED, WHOLE = 256, 64  # short windows that choices are made on, and whole one
 EIGEN = {"cpu": 2048, "cuda": 16384}  # readings of a window above which no candidate's eigenvalues are raised
 UPWARDS = ("noise", "local"), ("separable",), ("noise",), ("local",)  # what whole windows may want more of
 ENOUGH, PARTS = 40, 3  # validation windows one after the other; else so many stretches of training rows are judged too
+SPECTRAL_NOISE = 0.01
 COMPONENTS = (2, 3, 4)  # regimes that are tried
 NOTICEABLE, SHARE = 0.03, 0.1  # nats a reading that a further regime must bring, and what share of the second one's
 CORNERS = {
@@ -70,7 +71,7 @@ WITHIN_SEPARABLE = ("local", "noise")  # what is left to choose of a separable o
 class Choice:
     """A kind of reference, and why."""
 
-    kind: str  # stationary, mixture, separable or low rank
+    kind: str  # stationary, mixture, spectral, separable or low rank
     shrinkage: Shrinkage
     components: int = 1
     log_prob: dict[str, float] = field(default_factory=dict)  # nats a reading, by candidate
@@ -105,6 +106,8 @@ class Choice:
             "to independent readings": by.readings,
         }
         mixed = ", ".join(f"{value:.0%} {name}" for name, value in weights.items() if value > 0)
+        if self.kind == "spectral":
+            return "spectral (the paper's: diagonal in the basis of the product graph)"
         regimes = f" in {self.components} regimes" if self.components > 1 else ""
         detail = f"noise {by.noise:.3g}" + (
             f", correlations under {by.local:.2g} taken for noise" if by.local > 0 else ""
@@ -169,7 +172,15 @@ class WindowReferences:
         log_prob = {name: -cost for name, cost in costs.items()}
         whole = held if self.lags == self.space.steps else self._held(self.space.steps, WHOLE)
         choice = self._upwards(whole, Choice("stationary", best, 1, log_prob, judged), node)
-        return self._with_regimes(held, whole, choice, node)
+        choice = self._with_regimes(held, whole, choice, node)
+        return self._or_spectral(whole, choice) if costs["spectral"] < costs["stationary"] else choice
+
+    def _or_spectral(self, whole: Sequence[_Held], choice: Choice) -> Choice:
+        """The paper's, where whole windows are more probable by it than by the chosen one: few rows, a good graph."""
+        long = -self._mean(whole, self._spectral)
+        log_prob = choice.log_prob | {"spectral, whole windows": long}
+        chosen = log_prob.get(f"{_named(choice.components)}, whole windows", -math.inf)
+        return replace(choice, kind="spectral" if long > chosen else choice.kind, log_prob=log_prob)
 
     def _held(self, steps: int, most: int) -> list[_Held]:
         """Validation windows; and stretches of training rows where those are few."""
@@ -231,8 +242,10 @@ class WindowReferences:
         return total / max(count, 1)
 
     def _spectral(self, each: _Held) -> Reference:
-        space = replace(self.space, steps=self.lags)
-        return spectral_of_lags(each.trial.C, space.spectrum, 0.01)
+        return self._of_lags(each.trial.C)
+
+    def _of_lags(self, C: Tensor) -> Spectral:  # (lags, columns, columns)
+        return spectral_of_lags(C, replace(self.space, steps=len(C)).spectrum, SPECTRAL_NOISE)
 
     def _with_regimes(self, held: Sequence[_Held], whole: Sequence[_Held], choice: Choice, node: Tensor) -> Choice:
         """The same in regimes, where they gain on short windows and on whole ones."""
@@ -288,6 +301,8 @@ class WindowReferences:
             return self._separable(z, stretches, steps, by)
         if choice.kind == "low rank":
             return self._low_rank(z, stretches, steps, by)
+        if choice.kind == "spectral":
+            return self._of_lags(lag_covariances(z, steps, stretches))
         if choice.kind == "mixture":
             mixture = self._regimes(z, stretches, steps, choice.components, by)
             if mixture is not None:

@@ -56,7 +56,7 @@ def test_the_layouts_are_those_that_are_promised(tmp_path):
         for ending in FORMATS:
             write_windows(tmp_path / f"{name}{ending}", x)
     wide, long = pd.read_csv(tmp_path / "one.csv"), pd.read_csv(tmp_path / "two.csv")
-    assert wide.columns.tolist() == ["sample", "step", "time", *NODES]
+    assert wide.columns.tolist() == ["sample", "step", *NODES, "time"]
     assert wide[["sample", "step"]].to_numpy().tolist() == [[i, t] for i in range(5) for t in range(4)]
     assert np.array_equal(wide[[*NODES]], one.signals.reshape(20, 3))
     assert long.columns.tolist() == ["sample", "step", "time", "node", "variable", "value"]

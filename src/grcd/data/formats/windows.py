@@ -83,12 +83,12 @@ def _frame(windows: Windows, path: Path, text: bool = False) -> DataFrame:
     stamps = windows.times if windows.times is None or not text else clock.as_text(windows.times.ravel())
     columns: dict[str, Any] = {"sample": np.repeat(np.arange(n), steps * each)}
     columns["step"] = np.tile(np.repeat(np.arange(steps), each), n)
-    if stamps is not None:
-        columns["time"] = np.repeat(stamps.ravel(), each)
+    time = {} if stamps is None else {"time": np.repeat(stamps.ravel(), each)}
     if channels == 1:
         flat = windows.signals.reshape(n * steps, nodes)
-        columns |= {name: flat[:, i] for i, name in enumerate(windows.names)}
+        columns |= {name: flat[:, i] for i, name in enumerate(windows.names)} | time
     else:
+        columns |= time
         columns["node"] = np.tile(np.repeat(np.array(windows.names, dtype=object), channels), n * steps)
         columns["variable"] = np.tile(np.array(windows.channels, dtype=object), n * steps * nodes)
         columns["value"] = windows.signals.ravel()
