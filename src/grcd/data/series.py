@@ -149,7 +149,7 @@ class Series:
             known = (pairs > 0) & (variance > 0)
             product = (same * z[late] * z[early]).sum(axis=0) / np.where(known, pairs * variance, np.inf)
             correlations.append(product.sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan))
-        return np.array(correlations)
+        return np.clip(correlations, -1, 1)  # of few pairs they may come out beyond
 
 
 def readable(step: np.timedelta64 | float) -> str:

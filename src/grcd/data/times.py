@@ -6,12 +6,13 @@ time zones, or a change to summer time, and has to say what it means.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.errors import InputError, some
+from ..core.errors import InputError, InputWarning, some
 
 NAMES = ("time", "timestamp", "timestamps", "datetime", "date")
 OFFSET = r"[T ]\s*[0-9].*?\s*(Z|[+-][0-9:]+)$"  # behind a time of day only: 2024-01-02 is no offset of -02
@@ -100,6 +101,7 @@ def _refuse(bad: np.ndarray, cells: np.ndarray, where: str) -> None:
 
 
 def _refuse_mixed_zones(series: Any, where: str) -> None:
+    """Several offsets are refused; one is said."""
     offsets = series.str.extract(OFFSET, expand=False).str.replace("^([+-])([0-9])$", r"\g<1>0\2", regex=True)
     offsets = offsets.str.replace(":", "").str.ljust(5, "0")  # +1, +01, +0100 and +01:00 are one
     zones = offsets.replace({"Z0000": "+0000", "-0000": "+0000"}).fillna("none").unique()
@@ -109,6 +111,10 @@ def _refuse_mixed_zones(series: Any, where: str) -> None:
             "one time zone",
             "convert the times to UTC",
         )
+    if zones[0] not in ("none", "+0000"):
+        note = f"the times of {where}, {zones[0]} from UTC, are kept as UTC, and so is their time of day:"
+        do = "leave the offset out where readings follow local habits"
+        warnings.warn(f"{note} {do}", InputWarning, stacklevel=2)
 
 
 def _nanoseconds(times: Any, where: str) -> np.ndarray:
