@@ -92,8 +92,8 @@ def test_a_start_that_is_none_is_refused(series, start, words):
     [
         (dated(0, 1, 2), dated(0, 2, 4), "every 2h"),
         (dated(0, 1, 2), without(3), "without times"),
-        (dated(0, 1, 2), numbered(0, 1, 2), "another kind"),
-        (numbered(0, 1, 2), dated(0, 1, 2), "another kind"),
+        (dated(0, 1, 2), numbered(0, 1, 2), "numbers as times"),
+        (numbered(0, 1, 2), dated(0, 1, 2), "dates as times"),
         (numbered(0, 1, 2), numbered(0, 1.5, 3), "every 1.5"),
     ],
 )

@@ -135,15 +135,16 @@ def remembered(
 def kept(model: GRCD, steps: int) -> list[str]:
     """What training has kept and chosen, in plain words."""
     from ..data.origin import Origin
+    from ..training.mean import in_words
 
     result, lines = model.result, [f"window: {spell(steps, model.series.interval)}"]
     without = "none, held-out readings do not gain by it for certain"
     without = "none, as was asked for" if model.config.calendar == "none" else without
-    lines.append(f"calendar: {_calendar(result.get('calendar'), without)}")
+    lines.append(f"calendar: {in_words(result.get('calendar')) or without}")
     if "covariates" in Origin.of_run(model.facts).further:
         nothing = "none, held-out readings do not gain by them for certain"
         lines.append(f"covariates kept: {_named(result.get('covariates'), nothing)}")
-    reference = result.get("reference", result.get("shrinkage"))
+    reference = result.get("reference")
     words = reference.get("words", reference) if isinstance(reference, dict) else reference
     lines.append(f"reference: {_named(words, 'as the method has it')}")
     scores = result.get("crps"), result.get("crps_reference_alone")
@@ -156,14 +157,6 @@ def kept(model: GRCD, steps: int) -> list[str]:
         )
         lines.append("; ".join(part for part in (used, crps) if part))
     return lines
-
-
-def _calendar(kept: str | None, nothing: str) -> str:
-    """What of it was kept, in plain words."""
-    if kept in (None, "", "none"):
-        return nothing
-    words = {"mean": "time of day and weekend", "spread": "spread by the time of day"}
-    return ", ".join(words.get(word, word) for word in kept.replace(" and ", ", ").split(", "))
 
 
 def _named(value: Any, nothing: str) -> str:
@@ -247,11 +240,11 @@ def covariates(series: SeriesModel, file: Path | None) -> dict[str, Any]:
     from ..core.errors import InputError, some
 
     if file is None:
-        if kept_by(series):
-            names = some(kept_by(series))
+        if series.covariates:
+            names = some(series.covariates)
             raise InputError(f"no covariates for a run that has kept {names}", "their values", "--covariates FILE")
         return {}
-    if not kept_by(series):
+    if not series.covariates:
         raise InputError(f"--covariates {file} for a run that has kept none", "no covariates", "leave --covariates out")
     return {"covariates": read(file)}
 
@@ -261,12 +254,7 @@ def remembered_covariates(model: GRCD) -> Path | None:
     from ..data.origin import Origin
 
     file = Origin.of_run(model.facts).further.get("covariates")
-    return None if file is None or not kept_by(model.series) else Path(file)
-
-
-def kept_by(series: SeriesModel) -> tuple[str, ...]:
-    """Names of covariates."""
-    return series.covariates
+    return None if file is None or not model.series.covariates else Path(file)
 
 
 def read(file: Path) -> Covariates:

@@ -23,7 +23,8 @@ from .matching import fitted
 from .normalizer import check_signals
 from .notes import Note, warn
 from .observed import with_gaps
-from .series import Series, interval_of, readable
+from .series import Series, interval_of
+from .timeline import refuse_interval
 
 NAMELESS = ("", UNNAMED)
 
@@ -82,7 +83,7 @@ def read_observed_series(
     series = Series(values, channels.times)
     if every is not None:
         series = series.regular(interval_of(every, channels.times))
-    _refuse_interval(series, wanted.interval, where)
+    refuse_interval(series, wanted.interval, where)
     series.refuse_irregular(where)
     warn((*channels.notes, *notes, *more, *_unit_notes(channels, wanted, where)))
     units = tuple(wanted.units[k] for k in places) if wanted.units else ()
@@ -149,29 +150,6 @@ def _refuse_values(values: np.ndarray, wanted: Wanted, where: str) -> None:
     for k, name in enumerate(wanted.channels):
         what = f"{where} ({name})" if len(wanted.channels) > 1 else where
         check_signals(values[..., k], SignalSpace(wanted.graph), what, least=1, gaps=True)
-
-
-def _refuse_interval(series: Series, interval: np.timedelta64 | float | None, where: str) -> None:
-    """Rows that are not as far apart as those of training."""
-    if interval is None:
-        return
-    expected = f"rows every {readable(interval)}, as in training"
-    if series.times is None:
-        raise InputError(f"{where} without times", expected, "add a column `time`")
-    dated = isinstance(interval, np.timedelta64)
-    if (series.times.dtype.kind == "M") != dated:
-        got, do = ("numbers", "dates") if dated else ("dates", "numbers")
-        raise InputError(f"{where} with {got} as times", expected, f"write {do}, as in the training data")
-    if series.interval is not None and not _same(series.interval, interval):
-        raise InputError(
-            f"{where} with rows every {readable(series.interval)}",
-            expected,
-            f"--every {readable(interval)} puts them on its clock and leaves gaps; or train a run on such rows",
-        )
-
-
-def _same(one: np.timedelta64 | float, other: np.timedelta64 | float) -> bool:
-    return bool(one == other) if isinstance(one, np.timedelta64) else bool(np.isclose(one, other, rtol=1e-3, atol=0))
 
 
 def _unit_notes(channels: Channels, wanted: Wanted, where: str) -> list[Note]:

@@ -78,6 +78,16 @@ class Series:
         borders = tuple(row - first for row in self.borders if first < row < stop)
         return Series(self.values[part], None if self.times is None else self.times[part], borders, self.interval)
 
+    def refuse_short(self, steps: int, which: str) -> None:
+        """Refuse windows of so many steps, where no stretch is as long; ``which`` rows these are, for the message."""
+        longest = max((s.stop - s.start for s in self.stretches), default=0)
+        if longest < steps:
+            raise InputError(
+                f"a window of {steps} rows, and {longest} {which} rows at most between two breaks",
+                f"windows of up to {longest} rows" if longest > 1 else "several rows without a break",
+                f"--window {max(1, longest)} or less, or more rows; breaks in the times go with --every",
+            )
+
     def refuse_irregular(self, where: str) -> None:
         """Refuse times that are no series."""
         if self.times is None or len(self.times) < 3:

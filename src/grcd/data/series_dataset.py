@@ -76,14 +76,8 @@ class SeriesDataset:
     def refuse_short(self, window: int, names: Sequence[str] = ("train", "val")) -> None:
         """Refuse windows that are longer than any stretch of rows without a break in one of these splits."""
         for name in names:
-            longest = max(s.stop - s.start for s in self.part(name).stretches)
-            if longest < window:
-                raise InputError(
-                    f"a window of {window} rows, and {longest} at most between two breaks among those that "
-                    f"{'train' if name == 'train' else 'validate' if name == 'val' else 'test'} in {self.name}",
-                    f"windows of up to {longest} rows" if longest > 1 else "several rows without a break",
-                    f"--window {max(longest, 1)} or less, or more rows; breaks in the times go with --every",
-                )
+            which = {"train": "training", "val": "validation"}.get(name, name)
+            self.part(name).refuse_short(window, which)
 
 
 def assembled(

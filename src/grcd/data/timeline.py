@@ -89,24 +89,7 @@ class Timeline:
 
     def refuse_other(self, series: Series, where: str = "the rows") -> None:
         """Refuse rows that are further apart than those of this timeline, or nearer, or of another kind of time."""
-        if self.interval is None:
-            return
-        if series.times is None:
-            do = "give times: a column of dates, an index of dates, or times="
-            raise InputError(
-                f"{where} without times", f"times, as in training: a row every {readable(self.interval)}", do
-            )
-        if (series.times.dtype.kind == "M") != self.dated:
-            expected = "dates" if self.dated else "numbers"
-            raise InputError(f"{where} with times of another kind", f"{expected}, as in training", "write times alike")
-        other = series.interval
-        if other is not None and not _same(other, self.interval):
-            do = f"--every {readable(self.interval)} puts rows on the clock of the run and leaves gaps"
-            raise InputError(
-                f"{where} with a row every {readable(other)}",
-                f"one every {readable(self.interval)}, as in training",
-                do,
-            )
+        refuse_interval(series, self.interval, where)
 
     def ahead(self, series: Series, horizon: int) -> np.ndarray | None:  # (horizon,)
         """The times of the rows after the last."""
@@ -115,5 +98,24 @@ class Timeline:
         return series.times[-1] + np.arange(1, horizon + 1) * self.interval
 
 
-def _same(a: np.timedelta64 | float, b: np.timedelta64 | float) -> bool:
-    return bool(a == b) if isinstance(a, np.timedelta64) else bool(np.isclose(float(a), float(b), rtol=1e-6))
+def refuse_interval(series: Series, interval: np.timedelta64 | float | None, where: str) -> None:
+    """Refuse rows that are not as far apart as those of training; None takes any."""
+    if interval is None:
+        return
+    expected = f"rows every {readable(interval)}, as in training"
+    if series.times is None:
+        raise InputError(f"{where} without times", expected, "add a column `time`, an index of dates, or times=")
+    dated = isinstance(interval, np.timedelta64)
+    if (series.times.dtype.kind == "M") != dated:
+        got, do = ("numbers", "dates") if dated else ("dates", "numbers")
+        raise InputError(f"{where} with {got} as times", expected, f"write {do}, as in the training data")
+    if series.interval is not None and not _same(series.interval, interval):
+        raise InputError(
+            f"{where} with rows every {readable(series.interval)}",
+            expected,
+            f"--every {readable(interval)} puts them on its clock and leaves gaps; or train a run on such rows",
+        )
+
+
+def _same(one: np.timedelta64 | float, other: np.timedelta64 | float) -> bool:
+    return bool(one == other) if isinstance(one, np.timedelta64) else bool(np.isclose(one, other, rtol=1e-3, atol=0))

@@ -14,6 +14,7 @@ from ..data.series import readable
 from ..evaluation.competitors import TITLES
 from ..evaluation.guesses import Guesses
 from ..metrics.statistics import STATISTICS
+from ..training.mean import in_words
 from . import drawings
 from . import drawings_in_time as pictures
 from .drawings_in_time import NOISE, names
@@ -307,20 +308,16 @@ def _scores(material: SeriesMaterial) -> str:
 
 def _kept(material: SeriesMaterial) -> str:
     result, config = material.model.result, material.model.config
-    calendar = str(result.get("calendar", "none"))
-    network = "used" if result.get("network", True) else "not used: the reference alone was as good"
+    network = "used" if result.get("network", True) else "not used: it is not better than the reference for certain"
     if "crps" in result and "crps_reference_alone" in result:
         network += (
             f" (CRPS of hidden validation readings {_number(result['crps'])}, of the reference alone "
             f"{_number(result['crps_reference_alone'])})"
         )
     facts = {
-        "calendar": "none: every column has one mean"
-        if calendar == "none"
-        else f"{calendar} by time of day and kind of day",
+        "calendar": in_words(result.get("calendar")) or "none: every column has one mean",
         "covariates": _words(result.get("covariates")) or "none",
-        "reference": _words(result.get("reference")) or ("stationary" if "shrinkage" in result else config.method),
-        "shrinkage": _words(result.get("shrinkage")),
+        "reference": _words((result.get("reference") or {}).get("words")) or config.method,
         "network": network,
         "window": f"{material.steps} rows",
         "channels": ", ".join(

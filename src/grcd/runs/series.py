@@ -78,8 +78,8 @@ def train(
     flat = {split: part.values.reshape(len(part), -1) for split, part in series.items()}
     refuse_outside(flat["train"], config.bounds)
     Timeline.of(series["train"]).refuse_other(series["val"], "validation rows")
-    for split, part in series.items():
-        _refuse_short(part, space.steps, split)
+    for which, split in (("training", "train"), ("validation", "val")):
+        series[split].refuse_short(space.steps, which)
     refuse_window(space, device)
     moments = _moments(flat["train"], space)
     beside = {} if covariates is None else {"covariates": covariates.values}
@@ -136,18 +136,6 @@ def restored(
     if len(mean.table.mean) * space.steps != space.d:
         raise ValueError("mean and windows have different sizes")
     return TrainedSeries(WindowModel(law, mean), manifest, result)
-
-
-def _refuse_short(series: Series, steps: int, split: str) -> None:
-    """Fewer rows than a window between any two breaks."""
-    longest = max((s.stop - s.start for s in series.stretches), default=0)
-    if longest < steps:
-        which = {"train": "training", "val": "validation"}[split]
-        raise InputError(
-            f"a window of {steps} rows, and {longest} {which} rows at most between two breaks",
-            f"windows of up to {longest} rows" if longest > 1 else "several rows without a break",
-            f"--window {max(1, longest)} or less, or more rows; breaks in the times go with --every",
-        )
 
 
 def _moments(x: np.ndarray, space: SignalSpace) -> Normalizer:

@@ -23,7 +23,7 @@ from .sample import sample
 
 @dataclass(frozen=True, eq=False)
 class Guided:
-    """A diffusion of windows as the tasks on series take it (``windows.WindowModel``)."""
+    """A diffusion of windows as the tasks on series take it (``windows.WindowLaw``)."""
 
     diffusion: Diffusion
     posterior: str = "diffusion"  # or "reference"
@@ -42,7 +42,7 @@ class Guided:
         return replace(self, posterior="reference")
 
     def draw(self, z: Tensor, observed: Tensor, calendar: Tensor, n: int, nfe: int, noise: Noise) -> Tensor:
-        """(windows, n, d) as ``windows.WindowModel`` says; the calendar is in the mean alone."""
+        """(windows, n, d) as ``windows.WindowLaw`` says; the calendar is in the mean alone."""
 
         def uniform(purpose: str, shape: tuple[int, int]) -> Tensor:
             return torch.special.ndtr(noise(purpose, (*shape, 1)))[..., 0]

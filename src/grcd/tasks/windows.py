@@ -46,7 +46,7 @@ SHARE = 4  # a window's rows over those of its guard, and of its context
 COPIES = 8  # of the draws of one window, at the most, while they are made
 
 
-class WindowModel(Protocol):
+class WindowLaw(Protocol):
     """What is hidden of windows of a space, drawn given what is observed."""
 
     @property
@@ -65,7 +65,7 @@ class WindowModel(Protocol):
 
 
 def fill(
-    model: WindowModel,
+    model: WindowLaw,
     z: Rows,
     calendar: Rows,
     stretches: Sequence[slice],
@@ -99,7 +99,7 @@ def fill(
 
 
 def forecast(
-    model: WindowModel, z: Rows, calendar: Rows, horizon: int, n: int, nfe: int, seed: int, number: int = 0
+    model: WindowLaw, z: Rows, calendar: Rows, horizon: int, n: int, nfe: int, seed: int, number: int = 0
 ) -> Tensor:  # (n, horizon, columns)
     """``n`` draws of the ``horizon`` rows after the last.
 
@@ -123,7 +123,7 @@ def forecast(
 
 
 def forecasts(
-    model: WindowModel, z: Rows, calendar: Rows, pasts: Sequence[slice], horizon: int, n: int, nfe: int, seed: int
+    model: WindowLaw, z: Rows, calendar: Rows, pasts: Sequence[slice], horizon: int, n: int, nfe: int, seed: int
 ) -> Iterator[Tensor]:  # each (n, horizon, columns)
     """Forecasts as they would have been made after each of these ``pasts``, stretches of rows of one table: what of
     ``z`` comes later is not seen. Each has the number of the row it begins with."""
@@ -133,7 +133,7 @@ def forecasts(
         yield forecast(model, z[first:stop], calendar[first : stop + horizon], horizon, n, nfe, seed, number=stop)
 
 
-def sample(model: WindowModel, calendar: Tensor, nfe: int, seed: int, first: int = 0) -> Tensor:
+def sample(model: WindowLaw, calendar: Tensor, nfe: int, seed: int, first: int = 0) -> Tensor:
     """Windows out of nothing, (windows, steps, columns): one for each ``calendar`` (windows, steps, features), by
     number from ``first`` on."""
     space, windows = model.space, len(calendar)
@@ -145,7 +145,7 @@ def sample(model: WindowModel, calendar: Tensor, nfe: int, seed: int, first: int
 
 
 def vary(
-    model: WindowModel,
+    model: WindowLaw,
     z: Rows,
     calendar: Rows,
     stretches: Sequence[slice],
@@ -182,7 +182,7 @@ class _Members:
     """Histories of one table, each of which goes on from what it drew."""
 
     def __init__(
-        self, model: WindowModel, z: Rows, calendar: Rows, n: int, nfe: int, random: Callable[[int], Noise]
+        self, model: WindowLaw, z: Rows, calendar: Rows, n: int, nfe: int, random: Callable[[int], Noise]
     ) -> None:
         self.model, self.z, self.calendar, self.nfe, self.random = model, z, calendar, nfe, random
         self.n, self.steps = whole_number("n", n), model.space.steps

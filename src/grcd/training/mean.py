@@ -37,6 +37,15 @@ class Terms:
         return " and ".join([", ".join(kept[:-1]), kept[-1]] if len(kept) > 1 else kept) or "none"
 
 
+WORDS = {"mean": "time of day and weekend", "spread": "spread by the time of day"}
+
+
+def in_words(calendar: str | None) -> str:
+    """What ``Terms.calendar`` says was kept, for people; empty where nothing was."""
+    kept = (calendar or "none").replace(" and ", ", ").split(", ")
+    return "" if kept == ["none"] else ", ".join(WORDS.get(word, word) for word in kept)
+
+
 @dataclass(frozen=True, eq=False)
 class Mean:
     """The mean and the spread of rows by their times and covariates, and what a network is told of them."""
