@@ -11,6 +11,7 @@ Parts are merged into the file, and the page beside it is written anew. Nothing 
               overlap; and, for comparison, members that go on from what they drew (``tasks/windows``)
     small     its first 30 sensors and 5,000 rows (3,500, 500, 1,000), point masks, on a CPU
     aqi36     36 stations, windows of 36 hours, the benchmark's own mask, on a CPU
+    reference the covariance of windows of METR-LA alone: how long its mean, its choice and its factors take
     choices   what validation windows of METR-LA say of the form of the covariance and of the spread by the clock
 """
 
@@ -380,6 +381,29 @@ def of_the_reference(means: Means, terms: Terms, choice: Choice) -> WindowModel:
     return WindowModel(Conditional(means.space, reference), means.fitted(terms, stretches))
 
 
+def reference(args: argparse.Namespace, device: torch.device) -> dict:
+    """Seconds of every stage of the model of METR-LA that comes before its network."""
+    data, result = load_series("metr-la"), dict[str, Any]()
+
+    def timed(name: str, work: Callable[[], Any]) -> Any:
+        clock = Clock.start()
+        value = work()
+        result[name] = clock.read()
+        say(name, result[name])
+        return value
+
+    torch.linalg.cholesky(torch.eye(8, device=device))  # libraries are loaded before the clock starts
+    means = Means(SignalSpace(data.graph, 24), data.part("train"), data.part("val"), device)
+    terms, _ = timed("mean", means.chosen)
+    table, stretches = windows._Table(means, terms), means.train.stretches
+    z, _ = table.scored(stretches)
+    references = table.references()
+    choice = timed("choice", references.choose)  # whole windows are judged by it: it is factored then
+    references.fit(choice, z, stretches)
+    about = {name: value for name, value in provenance(str(device)).items() if name != "command"}
+    return {device.type: result | about | {"readings a window": means.space.d, "threads": torch.get_num_threads()}}
+
+
 # -- choices -----------------------------------------------------------------------------------------------------------
 
 
@@ -521,7 +545,7 @@ def imputers(data: SeriesDataset, seen: Series) -> dict[str, Callable[[], np.nda
 
 # -- running it --------------------------------------------------------------------------------------------------------
 
-PARTS = {"metr-la": metr_la, "choices": choices, "small": small, "aqi36": aqi36}
+PARTS = {"metr-la": metr_la, "reference": reference, "choices": choices, "small": small, "aqi36": aqi36}
 
 
 def shown(scores: dict[str, float]) -> str:

@@ -64,8 +64,6 @@ def metr_la(result: dict[str, Any]) -> str:
     row("line in time", result["line in time"])
     row("the calendar's mean", result["calendar"])
     row("reference of this network", result["reference alone"])
-    if "reference chosen since" in result:
-        row("reference as it is chosen now", result["reference chosen since"])
     for nfe in sorted(result["filled"], key=int):
         row(f"network, NFE {nfe}", result["filled"][nfe])
     for nfe, scores in result.get("filled with overlaps", {}).items():
@@ -128,6 +126,14 @@ def samples(result: dict[str, Any]) -> str:
     return (
         text + markdown([["", "sd", "sd about the calendar", f"autocorrelation about it, lags {lags}"], *rows]) + "\n"
     )
+
+
+def reference(result: dict[str, Any]) -> str:
+    rows = [["", "its mean by the clock, chosen and fitted, s", "which covariance, chosen and factored, s"]]
+    for each in (result[name] for name in ("cuda", "cpu") if name in result):
+        rows.append([each["hardware"], *(f"{each[stage]['seconds']:.1f}" for stage in ("mean", "choice"))])
+    size = next(result[name]["readings a window"] for name in ("cuda", "cpu") if name in result)
+    return f"## The reference alone: {size:,} readings a window\n\n{origin(result)}\n{markdown(rows)}\n"
 
 
 def choices(result: dict[str, Any]) -> str:
@@ -195,5 +201,6 @@ SECTIONS = {
         "AQI-36, a CPU",
         "Windows of 36 hours; readings hidden in training months are trained on; overlapping windows.",
     ),
+    "reference": reference,
     "choices": choices,
 }

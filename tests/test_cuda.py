@@ -311,12 +311,16 @@ def window_keyed(device):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_captured_update_of_windows_is_the_plain_one(monkeypatch, compiled):
+    """Its gradient: one that is rounded elsewhere moves an optimizer's steps by more than itself, where it is small."""
     monkeypatch.setattr(training, "FUSED", 0 if compiled else math.inf)
-    space, fold, weights = window_space(), window_fold("cuda"), []
+    space, fold, gradients, weights = window_space(), window_fold("cuda"), [], []
     with devices.arithmetic("high"):
         pool = Pool.drawn(space, [fold], WINDOWS.pool, 0, "training")
         for plain in (True, False):
             network = fresh_network(space, 1, WINDOWS).cuda()
+            with torch.no_grad():  # a fresh one gives nothing, so that most of its gradient is zero
+                for place, each in enumerate(network.parameters()):
+                    each += 0.1 * Stream(3, "weights", each.device).normal(place, each.numel()).view_as(each)
             update = Update(state := State(network, WINDOWS, 1.0), pool, WINDOWS, STEPS)
             if plain:
                 update.network, update.replay = network, update._step
@@ -324,12 +328,13 @@ def test_a_captured_update_of_windows_is_the_plain_one(monkeypatch, compiled):
                 assert not compiled or update.network.compiled
             for state.update in range(5):
                 update()
-            weights.append([window_weights(each) for each in (network, state.ema)])
-    start = window_weights(fresh_network(space, 1, WINDOWS))
-    for plain, captured in zip(*weights, strict=True):
-        moved = (plain - start).norm()
-        assert moved > 0
-        assert (plain - captured).norm() <= (0.1 if compiled else 1e-5) * moved  # half of the bits, rounded elsewhere
+                if state.update == 0:
+                    gradients.append(torch.cat([each.grad.flatten().clone() for each in network.parameters()]))
+            weights.append(torch.cat([window_weights(each) for each in (network, state.ema)]))
+    plain, captured = gradients
+    assert plain.norm() > 0
+    assert (plain - captured).norm() <= (0.02 if compiled else 1e-5) * plain.norm()  # half of the bits, or all
+    assert compiled or (weights[0] - weights[1]).norm() <= 1e-5 * weights[0].norm()
 
 
 @pytest.mark.parametrize("compiled", [False, True])
