@@ -321,7 +321,7 @@ def test_validation_signals_that_cannot_work_are_refused(brief, tiny):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"widht": 4}, r"setting 'widht'\nexpected one of method, seed, kappa,.*max_updates\n.*'width'"),
+        ({"widht": 4}, r"setting 'widht'\nexpected one of method, seed, kappa,.*max_updates, minutes\n.*'width'"),
         ({"method": "grdc"}, r"method 'grdc'\nexpected one of grcd, grcd-full,.*\n.*'grcd'"),
         ({"device": "tpu"}, "device 'tpu'"),
         ({"width": 0}, "width = 0"),

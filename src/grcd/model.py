@@ -64,7 +64,8 @@ class GRCD:
     ``device``      "auto", "cpu" or "cuda"
     ``window``      steps in time that are one signal; 1: every row is a signal by itself
     ``channels``    variables at each node, if data in time have several; they tell by themselves
-    ``settings``    fields of ``grcd.Config`` (``width=64``, ``lr=1e-3``, ``max_updates=5000``, ...)
+    ``settings``    fields of ``grcd.Config`` (``width=64``, ``lr=1e-3``, ``max_updates=5000``, ...); ``minutes=10``
+                    chooses those that time depends on so that training ends in time on this machine
 
     Arguments that several methods have:
     ``n``           how many signals, or draws of each signal
@@ -237,12 +238,14 @@ class GRCD:
             check_signals(x_train, self.space, "training signals left after a tenth was kept for validation", gaps=True)
         x_val = check_signals(val, self.space, "validation signals", least=1, gaps=True)
         self._trained = runs.train(self.space, self._config, self.device, x_train, x_val, *folder)
+        self.config = contents.settled(self._config, self.facts)
         self._memory = Memory()
         return self
 
     def _fit_series(self, series: dict[str, Series], variables: Variables, *folder: Any) -> GRCD:
         self._shape(len(variables.channels))
         self._trained = in_time.train(self.space, self.config, self.device, series, variables, *folder)
+        self.config = contents.settled(self.config, self.facts)
         return self
 
     @property
@@ -480,7 +483,8 @@ def load(path: str | Path, device: str = "auto") -> GRCD:
     """A model from the finished run folder ``path``, on ``device``: "auto", "cpu" or "cuda"."""
     manifest, tensors = read(path)
     with contents.fitting(path):
-        graph, config = contents.graph(manifest, tensors), window_config.read(manifest["config"])
+        graph = contents.graph(manifest, tensors)
+        config = contents.settled(window_config.read(manifest["config"]), manifest)
         channels = len(manifest["data"].get("channels", [""]))
     model = GRCD(graph, device=device, channels=channels, **config.to_dict())
     with contents.fitting(path):

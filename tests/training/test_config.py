@@ -31,7 +31,7 @@ def test_defaults_are_the_papers_hyperparameters():
     paper |= {"lr": 3e-4, "weight_decay": 1e-4, "batch": 256, "clip": 1.0, "ema": 0.999}
     paper |= {"validate_every": 250, "patience": 8, "tolerance": 0.002, "max_updates": 40_000}
     own = {"method": "grcd", "seed": 0, "stopping": "gain", "marginals": "z-score", "support": ""}
-    own |= {"window": 1, "calendar": "auto"}
+    own |= {"window": 1, "calendar": "auto", "minutes": 0.0}
     assert Config().to_dict() == own | paper
 
 
@@ -87,7 +87,7 @@ def test_what_is_no_finite_number_is_refused(value):
 
 @pytest.mark.parametrize("value", [0, -1])
 def test_what_has_to_be_positive_is(value):
-    for key in sorted({*WHOLE, *REAL} - {"seed", "weight_decay"}):
+    for key in sorted({*WHOLE, *REAL} - {"seed", "weight_decay", "minutes"}):
         refused(key, value, f"got {key} = {value}.*\nexpected a value above zero: from .*\nto fix: .*{key}")
 
 

@@ -69,6 +69,10 @@ def train(
     seed: Seed = 0,
     device: Device = "auto",
     max_updates: Annotated[int | None, typer.Option(help="Stop after so many updates at the latest.")] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="End in so many minutes on this machine: the size of the network and the updates that fit."),
+    ] = None,
     support: Annotated[
         tuple[float, float] | None, typer.Option(help="LOW HIGH: no generated reading is ever outside.")
     ] = None,
@@ -83,11 +87,16 @@ def train(
     from ..model import GRCD
     from ..model import train as fit
     from ..runs.folder import METRICS, is_finished
+    from ..training import budget
     from . import windows
 
     chosen: dict[str, Any] = parsing.settings(settings or [])
     if max_updates is not None:
         chosen["max_updates"] = max_updates
+    if minutes is not None:
+        if not minutes > 0:
+            raise InputError(f"--minutes {minutes:g}", "a time above zero", "leave it out, or give more")
+        chosen["minutes"] = minutes
     if support is not None:
         chosen["support"] = ",".join(map(repr, support))
     if calendar not in ("auto", "none"):
@@ -110,6 +119,8 @@ def train(
     fit(model, dataset, run, force, **known)
     result = model.result
     print(f"{run}: {'has finished already' if before else 'finished'}")
+    if "settled" in model.facts:
+        print(f"  for {minutes:g} minutes on this machine: {budget.words(model.facts['settled'])}")
     print(f"  {result['updates']} updates in {result['seconds']:.0f} s; {result['stopped']}")
     if in_time:
         print("\n".join(f"  {line}" for line in windows.kept(model, steps)))

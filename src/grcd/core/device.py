@@ -34,6 +34,12 @@ def find(name: str = "auto") -> torch.device:
     return device
 
 
+def wait(device: torch.device) -> None:
+    """Until it has done all that it was told to."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def room(device: torch.device) -> float:
     """Bytes of memory that a device has."""
     return torch.cuda.mem_get_info(device)[1] if device.type == "cuda" else memory.total()

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +29,7 @@ from ..training import fit, methods
 from ..training.config import Config
 from ..training.window_config import WindowConfig
 
+C = TypeVar("C", bound=Config | WindowConfig)
 ORIGINS = ("origin", "one_way", "one_way_share")  # how the graph was made
 
 
@@ -50,6 +52,11 @@ class Trained:
             "normalizer": {key: torch.from_numpy(value) for key, value in self.normalizer.arrays().items()},
         }
         return named(parts)
+
+
+def settled(config: C, facts: Mapping[str, Any]) -> C:
+    """The configuration with what a budget of time decided, if there was one: nothing is left to the clock then."""
+    return cast(C, config.changed({**facts["settled"], "minutes": 0})) if "settled" in facts else config
 
 
 def named(parts: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
@@ -85,6 +92,7 @@ def restored(
     space: SignalSpace, config: Config, device: torch.device, manifest: dict, tensors: dict[str, Tensor]
 ) -> Trained:
     """What was saved, if it is all of one size."""
+    config = settled(config, manifest)
     normalizer = MARGINALS[config.marginals].saved(manifest["normalizer"], _arrays(tensors, "normalizer"))
     diffusion = restored_diffusion(space, config, device, manifest, tensors)
     if len(normalizer) != space.d:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -116,6 +117,13 @@ class Run:
         for left in filter(lambda entry: _is_temporary(entry.name), self.path.iterdir()):
             left.unlink()
 
+    def settle(self, decide: Callable[[], dict]) -> dict:
+        """What a budget of time decided when this run began: ``decide`` is asked once, and the answer kept."""
+        if "settled" not in self.manifest:
+            self.manifest["settled"] = decide()
+            manifest.write(self.path, self.manifest)
+        return self.manifest["settled"]
+
     # -- while training --------------------------------------------------------------------------------------------
 
     def log(self, state: Training, record: dict) -> None:
@@ -160,7 +168,7 @@ class Run:
         for name, tensor in here.items():
             if (tensors[name].shape, tensors[name].dtype) != (tensor.shape, tensor.dtype):
                 raise damaged(path, f"{name} has another shape or type than it should")
-        config = self.manifest["config"]
+        config = self.manifest["config"] | self.manifest.get("settled", {})
         most, every = config["max_updates"], config["validate_every"]
         try:
             update, seconds = about["update"], about["seconds"]

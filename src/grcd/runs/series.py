@@ -6,7 +6,6 @@ import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +29,7 @@ from ..training.window_references import refuse_window
 from ..training.windows import WindowModel
 from . import contents
 from .folder import Run, read
-from .train import refuse_outside
+from .train import hooks_of, refuse_outside
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def train(
             manifest, tensors = read(folder.path)
             with contents.fitting(folder.path):
                 return restored(space, config, device, manifest, tensors)
-        hooks: dict[str, Any] = {} if folder is None else {"log": folder.log, "resume": folder.resume}
+        hooks = hooks_of(folder, facts)
         model, result = windows.fit(
             space, series["train"], series["val"], config, device, covariates=covariates, **hooks
         )
@@ -116,7 +115,7 @@ def restored(
     tensors: dict[str, Tensor],
 ) -> TrainedSeries:
     """What was saved, if it is all of one size."""
-    result = manifest["result"]
+    result, config = manifest["result"], contents.settled(config, manifest)
     numbers = contents.part({key: value.to(device) for key, value in tensors.items()}, "mean")
     mean = Mean.from_parts(result["mean"], numbers)
     law: Conditional | Guided

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -56,12 +57,22 @@ def train(
         validating, _ = _observed(x_val, "validation signals")
         validating = validating[evenly(len(validating), VALIDATION_MOST)]
         z = normalizer.apply(x_train, used), normalizer.apply(x_val, validating)
-        hooks: dict[str, Any] = {} if folder is None else {"log": folder.log, "resume": folder.resume}
+        hooks = hooks_of(folder, facts)
         diffusion, result = fit.fit(space, config, device, *z, **hooks)
         trained = Trained(diffusion, normalizer, facts, result)
         if folder is not None:
             folder.finish(trained.tensors(), result)
         return trained
+
+
+def hooks_of(folder: Run | None, facts: dict) -> dict[str, Any]:
+    """What training tells a run folder; ``facts`` remember what a budget of time decided."""
+
+    def settle(decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        facts["settled"] = decide() if folder is None else folder.settle(decide)
+        return facts["settled"]
+
+    return {"settle": settle} | ({} if folder is None else {"log": folder.log, "resume": folder.resume})
 
 
 def refuse_outside(x: np.ndarray, bounds: tuple[float, float] | None) -> None:

@@ -20,15 +20,17 @@ sees how readings hang together: else the reference stands alone.
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..core import device as devices
 from ..core.device import arithmetic
 from ..core.errors import InputError, InputWarning
 from ..core.rows import evenly
@@ -40,6 +42,7 @@ from ..graphs.space import SignalSpace
 from ..metrics.ensemble import crps, energy
 from ..networks.spacetime import LOG_VARIANCE, Fused, Network, SpaceTimeNet
 from ..references.stationary import normal_crps
+from .budget import Pace
 from .loop import Outcome, Training, begin_adam, repeat
 from .masks import masks
 from .muon import Muon
@@ -50,6 +53,8 @@ VALIDATION_MOST = 512  # windows, evenly spaced
 JUDGED = 96  # of them with draws, at the end
 JUDGED_DRAWS, JUDGED_NFE = 16, 4
 BETAS = (0.9, 0.99)
+TIMED_UPDATES = 4  # by which the time of all others is told, the first of them warms up
+COMPILED_GAIN, COMPILING = 2.0, 31.0  # on a GPU: times quicker, and seconds that it takes (results/space-time.md)
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,8 @@ class Setting(Settings):
     likelihood: float = ranged(0.25, 0)  # share of the variance's term in the loss
     # training
     batch: int = ranged(32, most=1 << 20)
-    max_updates: int = 13_000
+    max_updates: int = ranged(13_000, 0)  # none: the reference alone
+    minutes: float = ranged(0, 0, 1e5)  # that training may take: decides how large a network is; 0: no matter
     lr: float = ranged(1e-3, 1e-30, 1e30)
     muon: float = ranged(1.5, 0)  # its rate is so many times lr
     weight_decay: float = ranged(0.01, 0, 1e3)
@@ -100,16 +106,20 @@ def fit(
     setting: Setting,
     log: Callable[[Any, dict], None] = lambda state, record: None,
     resume: Callable[[Any], None] = lambda state: None,
+    until: float = math.inf,
 ) -> tuple[Conditional, dict]:
     """A conditional model of windows, and how training went.
 
-    ``log`` is told of every validation, ``resume`` may restore a state.
+    ``log`` is told of every validation, ``resume`` may restore a state; ``until``: see ``loop.repeat``.
     """
+    if not setting.max_updates:
+        summary = {"updates": 0, "best_update": 0, "seconds": 0.0, "stopped": "no network", "network": False}
+        return Conditional(space, validation.reference), summary
     network = fresh_network(space, validation.calendar.shape[1], setting).to(validation.z.device)
     with arithmetic("high"):
         pairs = min(setting.pool, setting.max_updates * setting.batch)
         pool = Pool.drawn(space, folds, pairs, setting.seed, "training")
-        outcome = train(space, network, pool, validation, setting, log, resume)
+        outcome = train(space, network, pool, validation, setting, log, resume, until)
     network.load_state_dict(outcome.network.state_dict())
     conditional = Conditional(space, validation.reference, network.eval())
     return judged(conditional, validation, setting.seed, outcome.summary)
@@ -208,10 +218,14 @@ class Update:
         self.state.schedule()
         self.replay()
 
+    def forward(self) -> Tensor:
+        """The loss of what lies in the buffers."""
+        batch = self.pool.batch(self.index)
+        return losses(self.network, batch, self.noise, self.q, self.setting.likelihood, self.steps).mean()
+
     def _step(self) -> None:
         state, setting = self.state, self.setting
-        batch = self.pool.batch(self.index)
-        loss = losses(self.network, batch, self.noise, self.q, setting.likelihood, self.steps).mean()
+        loss = self.forward()
         state.network.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(state.parameters, setting.clip)
@@ -252,6 +266,7 @@ def train(
     setting: Setting,
     log: Callable[[Any, dict], None] = lambda state, record: None,
     resume: Callable[[Any], None] = lambda state: None,
+    until: float = math.inf,
 ) -> Outcome:
     """Train until validation stops improving, or the rate is down; ``network`` is fresh, so it is its reference."""
     validation = Validation(space, fold, setting)
@@ -261,8 +276,45 @@ def train(
     update = Update(state, pool, setting, space.steps)
     resume(state)
     every, most = setting.validate_every, setting.max_updates
-    repeat(state, update, lambda: validation(state.ema), update.total, every, most, log)
+    repeat(state, update, lambda: validation(state.ema), update.total, every, most, log, until)
     return Outcome(state)
+
+
+def paces(space: SignalSpace, folds: Sequence[Fold], fold: Fold, setting: Setting) -> Callable[[int], Pace]:
+    """How long things take here by the width of a network, each measured once; ``fold`` is that of validation rows."""
+    with arithmetic("high"):
+        Pool.drawn(space, folds, 1, setting.seed, "warming up")  # factors what is only factored once
+        began = time.monotonic()
+        pool = Pool.drawn(space, folds, setting.batch, setting.seed, "timing")
+        devices.wait(fold.z.device)
+        pair = (time.monotonic() - began) / len(pool)
+    windows = min(VALIDATION_MOST, len(fold.starts))
+
+    def pace(width: int) -> Pace:
+        few = replace(setting, width=width, max_updates=TIMED_UPDATES)
+        network = fresh_network(space, fold.calendar.shape[1], few).to(fold.z.device)
+        with arithmetic("high"):
+            update = Update(State(network, few, 1.0), pool, few, space.steps)
+            step, forward = (_seconds(work, fold.z.device) for work in (update, lambda: update.forward()))
+        draws = min(JUDGED, windows) * JUDGED_DRAWS * JUDGED_NFE
+        compiled = fold.z.is_cuda and setting.max_updates * setting.batch * space.d * width >= FUSED
+        step, forward = (seconds / (COMPILED_GAIN if compiled else 1.0) for seconds in (step, forward))
+        forward /= setting.batch  # of a window
+        after = (windows + min(JUDGED, windows)) * pair + draws * forward + COMPILING * compiled
+        return Pace(pair, step, windows * forward, after)
+
+    return pace
+
+
+def _seconds(work: Callable[[], Any], device: torch.device) -> float:
+    """That it takes, after a first time that warms up."""
+    work()
+    devices.wait(device)
+    began = time.monotonic()
+    for _ in range(TIMED_UPDATES - 1):
+        work()
+    devices.wait(device)
+    return (time.monotonic() - began) / (TIMED_UPDATES - 1)
 
 
 def judged(conditional: Conditional, fold: Fold, seed: int, summary: dict) -> tuple[Conditional, dict]:

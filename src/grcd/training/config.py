@@ -7,6 +7,7 @@ What a network is made with is a setting of its own, ``network``. From outside a
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -56,6 +57,7 @@ class Config(Settings):
     patience: int = 8
     tolerance: float = ranged(0.002, most=1)
     max_updates: int = 40_000
+    minutes: float = ranged(0, 0, 1e5)  # that training may take: decides how large a network is; 0: no matter
 
     def __init__(self, method: str = "grcd", seed: int = 0, **settings: Any):
         """What is left out has its default."""
@@ -105,6 +107,10 @@ class Config(Settings):
             value = getattr(self, entry.name)
             flat |= asdict(value) if entry.name == "network" else {entry.name: value}
         return flat
+
+    def changed(self, settings: Mapping[str, Any]) -> Config:
+        """The same but for these, those of the network included."""
+        return Config(**self.to_dict() | dict(settings))
 
     @property
     def process(self) -> dict[str, float]:

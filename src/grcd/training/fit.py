@@ -9,6 +9,9 @@ plan                what brings sampled signals nearest to validation signals, f
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,27 +32,48 @@ from ..graphs.space import SignalSpace
 from ..metrics import distances
 from ..references import REFERENCES, Reference, TrainingSignals
 from ..tasks.sample import sample
-from . import loop, methods
+from . import budget, loop, methods
 from .config import Config
 
 BATCH_ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 25}  # activations (signals x nodes x width) sampled at a time
 
 
 def fit(
-    space: SignalSpace, config: Config, device: torch.device, z_train: np.ndarray, z_val: np.ndarray, **hooks: Any
+    space: SignalSpace,
+    config: Config,
+    device: torch.device,
+    z_train: np.ndarray,
+    z_val: np.ndarray,
+    settle: budget.Settle = budget.anew,
+    began: float | None = None,
+    **hooks: Any,
 ) -> tuple[Diffusion, dict]:
     """A diffusion, and how training went.
 
     ``z_train`` and ``z_val`` are z-scored signals (samples, d), NaN where missing; ``hooks`` are ``loop.train``'s.
+    ``settle`` remembers what a budget of time decided, which counts from ``began``.
     """
+    began = time.monotonic() if began is None else began
     method, process = methods.find(config.method), process_of(space, config, device)
     signals = TrainingSignals.of(z_train, z_val, space.spectrum, process.U, config.eps_ref, config.seed)
     reference = REFERENCES[method.reference].fit(signals)
     how = parameterisation.make(method.parameterisation, process, reference)
+    until = began + 60 * config.minutes if config.minutes else math.inf
+
+    def seconds(settings: Mapping[str, Any]) -> float:
+        own = config.changed(settings)
+        with devices.arithmetic("high"):
+            return loop.timed(how, signals.spectral, fresh_network(space, own, device), signals.train, own)
+
+    if config.minutes:
+        usual = config.to_dict()
+        config = config.changed(settle(lambda: budget.of_moments(usual, seconds, lambda: until - time.monotonic())))
+    elif device.type == "cpu" and config.max_updates >= budget.LEAST:
+        budget.warn_long(config.max_updates * seconds({}))
     network = fresh_network(space, config, device)
     with devices.arithmetic("high"):
         outcome = loop.train(
-            how, reference, network, signals.train, signals.val, config, filler=signals.spectral, **hooks
+            how, reference, network, signals.train, signals.val, config, filler=signals.spectral, until=until, **hooks
         )
     diffusion = bound(space, config, process, reference, outcome.network.eval(), {})
     if method.planned:

@@ -50,6 +50,7 @@ class Training:
         self.optimizers, self.plateau = optimizers, plateau
         self.update = 0
         self.seconds = 0.0
+        self.late = False  # whether its time is up
 
     def tensors(self) -> dict[str, Tensor]:
         """All of them by name, as views: to be saved, or to be copied into."""
@@ -227,14 +228,15 @@ class Outcome:
             "val": plateau.best_loss,
             "val_reference_alone": plateau.baseline,
             "seconds": round(state.seconds, 1),
-            "stopped": _stopped(plateau, state.update),
+            "stopped": _stopped(plateau, state.update, state.late),
         }
 
 
-def _stopped(plateau: Plateau, update: int) -> str:
+def _stopped(plateau: Plateau, update: int, late: bool = False) -> str:
     if plateau.reached:
         return "validation stopped improving"
-    return f"max_updates reached{', still improving' if plateau.best_update == update else ''}"
+    what = "its time was up" if late else "max_updates reached"
+    return f"{what}{', still improving' if plateau.best_update == update else ''}"
 
 
 def train(
@@ -247,8 +249,10 @@ def train(
     filler: Gaussian | None = None,
     log: Callable[[State, dict], None] = lambda state, record: None,
     resume: Callable[[State], None] = lambda state: None,
+    until: float = math.inf,
 ) -> Outcome:
-    """Train until validation stops improving. ``log`` gets every validation, ``resume`` may restore a state.
+    """Train until validation stops improving, or ``until`` (see ``repeat``). ``log`` gets every validation, ``resume``
+    may restore a state.
 
     Gaps are drawn from ``filler``, a Gaussian; without gaps none is needed.
     """
@@ -267,6 +271,7 @@ def train(
         config.validate_every,
         config.max_updates,
         log,
+        until,
     )
     return Outcome(state)
 
@@ -279,11 +284,15 @@ def repeat(
     every: int,
     most: int,
     log: Callable[[Any, dict], None],
+    until: float = math.inf,
 ) -> None:
-    """Updates until validation, ``every`` so many, stops improving, ``most`` of them; ``log`` hears of validations."""
+    """Updates until validation, ``every`` so many, stops improving, ``most`` of them; ``log`` hears of validations.
+
+    The validation that ends after ``until``, by ``time.monotonic``, is the last one.
+    """
     began, note = time.monotonic() - state.seconds, ""
     with bar("training", most) as advance:
-        while not state.plateau.reached and state.update < most:
+        while not state.plateau.reached and state.update < most and not state.late:
             step()
             state.update += 1
             advance(state.update, note)
@@ -297,7 +306,7 @@ def repeat(
                     )
                 if state.plateau.observe(loss, state.update):
                     state.best.load_state_dict(state.ema.state_dict())
-                state.seconds = time.monotonic() - began
+                state.seconds, state.late = time.monotonic() - began, time.monotonic() > until
                 steps = (state.update - 1) % every + 1
                 record = {"update": state.update, "train": float(total) / steps, "val": loss}
                 total.zero_()

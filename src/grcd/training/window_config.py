@@ -7,7 +7,7 @@ paper's on the product graph, and has the paper's settings.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ import torch
 from ..core.errors import unknown
 from ..networks import NETWORKS
 from . import methods
+from .budget import refuse_timed
 from .conditional import Setting
 from .config import Config, bounds_of, refuse_calendar, support_of
 
@@ -42,6 +43,10 @@ class WindowConfig(Setting):
         """For JSON."""
         return asdict(self)
 
+    def changed(self, settings: Mapping[str, Any]) -> WindowConfig:
+        """The same but for these."""
+        return replace(self, **settings)
+
     @property
     def bounds(self) -> tuple[float, float] | None:
         """The support as numbers; None if there is none."""
@@ -52,6 +57,7 @@ def configured(
     method: str, seed: int, window: int, channels: int, device: torch.device, settings: Mapping[str, Any]
 ) -> Config | WindowConfig:
     """Of a model of so many steps and channels; unknown settings are named, and the known ones listed."""
+    refuse_timed(settings)
     chosen = {"method": method, "seed": seed, "window": window, **settings}
     if method != "grcd" or (chosen["window"] == channels == 1 and settings.get("backbone") != BACKBONE):
         return Config.make(**dict(methods.find(method).settings) | chosen)

@@ -14,6 +14,8 @@ References of folds, which the network trains beside, are fitted without the str
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +32,7 @@ from ..diffusion.conditional import Conditional
 from ..graphs.space import SignalSpace
 from ..references.reference import Reference
 from ..tasks.guided import Guided
-from . import conditional
+from . import budget, conditional
 from . import fit as plain
 from .config import Config
 from .mean import Mean, Terms
@@ -67,25 +69,44 @@ def fit(
     log: Callable[[Any, dict], None] = lambda state, record: None,
     resume: Callable[[Any], None] = lambda state: None,
     covariates: Covariates | None = None,
+    settle: budget.Settle = budget.anew,
 ) -> tuple[WindowModel, dict]:
-    """A model of windows of ``space`` from two series (rows, nodes, channels), and how training went."""
+    """A model of windows of ``space`` from two series (rows, nodes, channels), and how training went.
+
+    ``settle`` remembers what a budget of time decided.
+    """
+    hooks = _Hooks(log, resume, settle, time.monotonic())
     means = Means(space, train, val, device, covariates, config.calendar)
     terms, kept = means.chosen()
     warn(means.notes)
     table = _Table(means, terms)
     law: Conditional | Guided
     if isinstance(config, WindowConfig):
-        law, summary = _conditional(table, config, log, resume)
+        law, summary = _conditional(table, config, hooks)
     else:
-        diffusion, summary = plain.fit(space, config, device, *table.windows(), log=log, resume=resume)
+        diffusion, summary = plain.fit(
+            space, config, device, *table.windows(), log=log, resume=resume, settle=settle, began=hooks.began
+        )
         law = Guided(diffusion)
     mean = means.fitted(terms, train.stretches)
     return WindowModel(law, mean), summary | kept
 
 
-def _conditional(
-    table: _Table, config: WindowConfig, log: Callable[[Any, dict], None], resume: Callable[[Any], None]
-) -> tuple[Conditional, dict]:
+@dataclass(frozen=True)
+class _Hooks:
+    """What training is watched by, and when it began."""
+
+    log: Callable[[Any, dict], None]
+    resume: Callable[[Any], None]
+    settle: budget.Settle
+    began: float
+
+    def until(self, minutes: float) -> float:
+        """By ``time.monotonic``."""
+        return self.began + 60 * minutes if minutes else math.inf
+
+
+def _conditional(table: _Table, config: WindowConfig, hooks: _Hooks) -> tuple[Conditional, dict]:
     """The conditional model: a network beside references that never saw its windows."""
     space, stretches, references = table.space, table.train.stretches, table.references()
     choice = references.choose()
@@ -98,7 +119,18 @@ def _conditional(
     z, reference, scale = learned(stretches)
     starts = torch.from_numpy(table.val_starts).to(z.device)
     validation = Fold(z, table.features, starts, reference, scale)
-    model, summary = conditional.fit(space, folds, validation, config, log, resume)
+    until = hooks.until(config.minutes)
+
+    def settled() -> dict[str, Any]:
+        paces = conditional.paces(space, folds, validation, config)
+        return budget.of_windows(config.to_dict(), paces, lambda: until - time.monotonic())
+
+    if config.minutes:
+        config = config.changed(hooks.settle(settled))
+    elif z.device.type == "cpu" and config.max_updates >= budget.LEAST:
+        pace = conditional.paces(space, folds, validation, config)(config.width)
+        budget.warn_long(pace.total(config.max_updates, config.pool, config.validate_every))
+    model, summary = conditional.fit(space, folds, validation, config, hooks.log, hooks.resume, until)
     return model, summary | {"reference": choice.summary()}
 
 

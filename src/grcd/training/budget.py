@@ -1,0 +1,128 @@
+"""A budget of time: how large a network is, and how many updates it gets, so that training ends in time here.
+
+``minutes`` leaves to the clock what costs time (``TIMED``): a few updates of a network are timed on this machine, once
+everything before them is done and its seconds are known, and the settings that fit into what is left are written down.
+Training then is what it is with those settings, wherever it is repeated.
+
+**Windows.** What is left after a margin is spent on posteriors of pairs, at most a ``POSTERIORS`` share, and on
+updates. Of the usual width, half of it and twice of it that width is taken which gets as many updates as it needs; a
+wide network that is stopped early is worse than a narrow one that is not. Where not even ``LEAST`` updates of the
+narrowest fit, the reference stands alone.
+
+**Moments.** Updates as many as fit, at most the usual number: validation stops them when nothing is learned any more. A
+network that would get fewer than ``FEW`` is made narrower.
+
+Without a budget, a training that would take over an hour on a CPU says so before it begins.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.errors import InputError, InputWarning
+
+TIMED = ("width", "batch", "pool", "max_updates", "validate_every")  # what ``minutes`` decides
+MARGIN = 0.85  # of the time that is left is planned with: machines are not always as quick
+POSTERIORS = 0.4
+LEAST, FEW = 100, 2_000
+WIDTHS = (2.0, 1.0, 0.5)  # times the usual one, from the best to the quickest
+NEEDED = {2.0: 1.0, 1.0: 0.5, 0.5: 0.0}  # share of the usual updates without which a narrower one is better
+MOST = 2.0  # times the usual updates
+VALIDATIONS = 10
+LONG = 3600.0  # seconds
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds that things take here."""
+
+    pair: float  # the posterior of a window and a mask
+    update: float
+    validation: float
+    after: float = 0.0  # what comes after the last update
+
+    def total(self, updates: int, pairs: int, every: int) -> float:
+        """Of a whole training."""
+        return pairs * self.pair + updates * self.update + (1 + updates // every) * self.validation + self.after
+
+
+def refuse_timed(settings: Mapping[str, Any]) -> None:
+    """What the clock decides is not set beside it."""
+    both = [name for name in TIMED if name in settings]
+    if settings.get("minutes") and both:
+        raise InputError(
+            f"minutes = {settings['minutes']} and {', '.join(both)}",
+            "one of them: time decides how large a network is and how long it trains",
+            "leave out either",
+        )
+
+
+Settle = Callable[[Callable[[], dict[str, Any]]], dict[str, Any]]  # what was decided before, or what is decided now
+
+
+def anew(decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Nothing was decided before."""
+    return decide()
+
+
+def of_windows(usual: Mapping[str, Any], pace: Callable[[int], Pace], left: Callable[[], float]) -> dict[str, Any]:
+    """Settings that end in ``left()`` seconds, from the ``usual`` ones; no updates: there is no time for a network.
+
+    ``pace(width)`` measures; widths are multiples of ``usual["heads"]``.
+    """
+    heads = usual["heads"]
+    for factor in WIDTHS:
+        width = max(heads, round(factor * usual["width"] / heads) * heads)
+        own = pace(width)
+        updates, pairs = _fitting(usual, own, MARGIN * left())
+        if updates >= max(LEAST, NEEDED[factor] * usual["max_updates"]):
+            every = max(1, math.ceil(updates / VALIDATIONS))
+            return {"width": width, "pool": pairs, "max_updates": updates, "validate_every": every}
+    return {"max_updates": 0}
+
+
+def _fitting(usual: Mapping[str, Any], pace: Pace, left: float) -> tuple[int, int]:
+    """Updates and pairs that fit."""
+    left -= pace.after + (1 + VALIDATIONS) * pace.validation
+    batch = usual["batch"]
+    # Every update wants pairs of its own, as long as they cost less than their share and there are fewer than usual.
+    share = min(usual["pool"], int(POSTERIORS * max(left, 0.0) / max(pace.pair, 1e-9)))
+    alone = int(max(left, 0.0) / (pace.update + batch * pace.pair))
+    updates = alone if alone * batch <= share else int((left - share * pace.pair) / pace.update)
+    updates = min(updates, round(MOST * usual["max_updates"]))
+    return max(0, updates), max(1, min(share, updates * batch))
+
+
+def of_moments(
+    usual: Mapping[str, Any], seconds: Callable[[Mapping[str, Any]], float], left: Callable[[], float]
+) -> dict[str, Any]:
+    """The same for signals by themselves; ``seconds(settings)`` is what an update takes with these."""
+    settings = dict[str, Any]()
+    updates = _updates(seconds(settings), left())
+    while updates < FEW and settings.get("width", usual.get("width", 0)) >= 16:
+        settings["width"] = settings.get("width", usual["width"]) // 2
+        updates = _updates(seconds(settings), left())
+    updates = max(1, min(updates, usual["max_updates"]))
+    return settings | {"max_updates": updates, "validate_every": min(usual["validate_every"], updates)}
+
+
+def _updates(seconds: float, left: float) -> int:
+    return int(MARGIN * max(left, 0.0) / seconds)
+
+
+def warn_long(seconds: float) -> None:
+    """Before a training on a CPU that takes long."""
+    if seconds > LONG:
+        text = f"training takes up to {seconds / 3600:.1f} hours here: --minutes 30 makes it end in time"
+        warnings.warn(f"{text}, with a smaller network or fewer updates", InputWarning, stacklevel=3)
+
+
+def words(settled: Mapping[str, Any]) -> str:
+    """What was decided, for a person."""
+    if not settled["max_updates"]:
+        return "no time for a network, the reference alone"
+    return ", ".join(f"{name} {value:,}" for name, value in settled.items())
