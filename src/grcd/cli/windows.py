@@ -150,11 +150,9 @@ def kept(model: GRCD, steps: int) -> list[str]:
     scores = result.get("crps"), result.get("crps_reference_alone")
     crps = f"CRPS {scores[0]:.4f} in validation windows, of the reference alone {scores[1]:.4f}" if all(scores) else ""
     if "network" in result:
-        used = (
-            "the network is used"
-            if result["network"]
-            else "the network is not clearly better, so the reference is used alone"
-        )
+        not_used = "the network is not clearly better, so the reference is used alone"
+        not_used = not_used if result["updates"] else "no network was trained: the reference is used alone"
+        used = "the network is used" if result["network"] else not_used
         lines.append("; ".join(part for part in (used, crps) if part))
     return lines
 

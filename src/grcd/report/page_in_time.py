@@ -111,7 +111,9 @@ def _where(material: SeriesMaterial, each: Comparison) -> str:
 
 def _caveats(material: SeriesMaterial) -> Iterator[str]:
     if not material.model.result.get("network", True):
-        yield "The network found nothing to add, so the reference is used alone."
+        trained = material.model.result["updates"] > 0
+        why = "The network found nothing to add, so" if trained else "No network was trained:"
+        yield f"{why} the reference is used alone."
     if len(material.held_out) < FEW:
         many = f"{len(material.held_out)} held-out window{'s' * (len(material.held_out) != 1)}"
         yield f"There are only {many} ({len(material.test):,} rows): all of this says little."
@@ -308,7 +310,8 @@ def _scores(material: SeriesMaterial) -> str:
 
 def _kept(material: SeriesMaterial) -> str:
     result, config = material.model.result, material.model.config
-    network = "used" if result.get("network", True) else "not used: it is not better than the reference for certain"
+    not_used = "not used: it is not better than the reference for certain" if result["updates"] else "none was trained"
+    network = "used" if result.get("network", True) else not_used
     if "crps" in result and "crps_reference_alone" in result:
         network += (
             f" (CRPS of hidden validation readings {_number(result['crps'])}, of the reference alone "
