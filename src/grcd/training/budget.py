@@ -18,12 +18,14 @@ Without a budget, a training that would take over an hour on a CPU says so befor
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..core.errors import InputError, InputWarning
+from ..core.parallel import team
 
 TIMED = ("width", "batch", "pool", "max_updates", "validate_every")  # what ``minutes`` decides
 MARGIN = 0.85  # of the time that is left is planned with: machines are not always as quick
@@ -67,6 +69,11 @@ Settle = Callable[[Callable[[], dict[str, Any]]], dict[str, Any]]  # what was de
 def anew(decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Nothing was decided before."""
     return decide()
+
+
+def left(until: float) -> Callable[[], float]:
+    """Seconds until then, by ``time.monotonic``; of several processes the clock of the first is everybody's."""
+    return lambda: team().from_first(lambda: until - time.monotonic())
 
 
 def of_windows(usual: Mapping[str, Any], pace: Callable[[int], Pace], left: Callable[[], float]) -> dict[str, Any]:

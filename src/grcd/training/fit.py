@@ -22,6 +22,7 @@ from torch import nn
 from .. import networks
 from ..core import device as devices
 from ..core import memory
+from ..core.parallel import team
 from ..core.progress import bar
 from ..core.rows import evenly
 from ..core.streams import Stream
@@ -63,11 +64,12 @@ def fit(
     def seconds(settings: Mapping[str, Any]) -> float:
         own = config.changed(settings)
         with devices.arithmetic("high"):
-            return loop.timed(how, signals.spectral, fresh_network(space, own, device), signals.train, own)
+            taken = loop.timed(how, signals.spectral, fresh_network(space, own, device), signals.train, own)
+        return team().from_first(lambda: taken)
 
     if config.minutes:
         usual = config.to_dict()
-        config = config.changed(settle(lambda: budget.of_moments(usual, seconds, lambda: until - time.monotonic())))
+        config = config.changed(settle(lambda: budget.of_moments(usual, seconds, budget.left(until))))
     elif device.type == "cpu" and config.max_updates >= budget.LEAST:
         budget.warn_long(config.max_updates * seconds({}))
     network = fresh_network(space, config, device)

@@ -123,7 +123,7 @@ def _conditional(table: _Table, config: WindowConfig, hooks: _Hooks) -> tuple[Co
 
     def settled() -> dict[str, Any]:
         paces = conditional.paces(space, folds, validation, config)
-        return budget.of_windows(config.to_dict(), paces, lambda: until - time.monotonic())
+        return budget.of_windows(config.to_dict(), paces, budget.left(until))
 
     if config.minutes:
         config = config.changed(hooks.settle(settled))
