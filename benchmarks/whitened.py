@@ -146,8 +146,10 @@ def main() -> None:
     options.add_argument("--settings", nargs="+", default=SETTINGS)
     options.add_argument("--out", default="results/whitened.json")
     args = options.parse_args()
-    results = {setting: measured(setting) for setting in args.settings}
-    write_json(args.out, {**provenance("cpu"), "signals": SIGNALS, "settings": results})
+    results = {}
+    for setting in args.settings:
+        results[setting] = measured(setting)
+        write_json(args.out, {**provenance("cpu"), "signals": SIGNALS, "settings": results})
 
 
 if __name__ == "__main__":
