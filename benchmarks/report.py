@@ -244,7 +244,7 @@ def contents(parts: list[str]) -> str:
     """Links to the sections, and to the figures."""
     titles = [part.splitlines()[0].removeprefix("## ") for part in parts]
     anchors = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
-    figures = [path for path in sorted((RESULTS / "figures").glob("*.png")) if path.stem != "sensor-std"]  # of data
+    figures = sorted((RESULTS / "figures").glob("*.png"))
     return "\n".join(
         [
             "Networks are trained as the paper says, but for `grcd` and its parts, which have their own settings, and"
