@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from claims import conclusions, derivations, efficiency, others, results, setup, sheets, solvers
-from claims.evidence import RESULTS, Claim, entry, every_entry, paper_table
+from claims.evidence import GAUSSIANS, RESULTS, Claim, entry, every_entry, number, paper_table
 
 from grcd.bench import suites, tables
 from grcd.bench.bands import DIFFERS, OPEN, REPRODUCED, SEEDS, TIGHT, WIDE, Band
@@ -58,7 +58,7 @@ def main() -> None:
         {claim.key: claim for claim in [*seven, *bold, *cost, *(c for part in prose.values() for c in part)]}.values()
     )
     off = [
-        *off_cells(),
+        *cells_that(False),
         *(f"claim/{claim.key}" for claim in every if claim.verdict not in (REPRODUCED, OPEN)),
         *shifted(),
     ]
@@ -66,7 +66,7 @@ def main() -> None:
     lines += [*main_tables(bold), *other_tables(cost), *shift_lines(), "## Claims of the prose", ""]
     for title, part in prose.items():
         lines += [f"### {title}", "", *claim_table(part), ""]
-    lines += [*derivations.lines(), *lengths(), *why(parsed(REASONS.read_text()), off)]
+    lines += [*derivations.lines(), *lengths(), *why(parsed(REASONS.read_text()), off, unknown(every))]
     (RESULTS / "REPRODUCTION.md").write_text("\n".join(lines).rstrip() + "\n")
     (RESULTS / "paper-against-ours.csv").write_text(sheets.csv_lines())
 
@@ -146,6 +146,7 @@ def other_tables(cost: Sequence[Claim]) -> list[str]:
         for setting in dict.fromkeys(setting for setting, _, _ in paper_table(suite)):
             name = "" if suite != "controls" else f"{setting}{beside(setting)}:"
             lines += [*([name, ""] if name else []), sheets.sheet(paper_table(suite), setting), ""]
+    lines += ["Over GRCD:", "", *claim_table(map(results.gaussian, suites.SETTINGS)), ""]
     lines += ["### Terminal references (figure 1)", "", *claim_table(results.gained()), ""]
     lines += [
         "### Cost of a target (appendix A.8.2)",
@@ -160,14 +161,14 @@ def other_tables(cost: Sequence[Claim]) -> list[str]:
 
 
 def beside(setting: str) -> str:
-    """What is not in the paper's table of controls."""
-    mixture, floor = (entry("controls", setting, name, None).mean for name in ("control-mixture", "floor"))
-    others = {
-        name: entry("controls", setting, name, None).mean
-        for name in ("control-diagonal", "control-gmrf", "control-full")
-    }
-    words = ", ".join(f"{name.removeprefix('control-')} {value:.4f}" for name, value in others.items())
-    return f" (not printed: {words}; beside the paper's four our mixture {mixture:.4f}; training signals {floor:.4f})"
+    """What is not in the paper's table of controls: the others of its four, our mixture, and the floor."""
+    names = [
+        name
+        for name in (*GAUSSIANS, "control-mixture", "floor")
+        if (setting, name, None) not in paper_table("controls")
+    ]
+    means = [f"{name.removeprefix('control-')} {number(entry('controls', setting, name, None).mean)}" for name in names]
+    return f" (not printed: {', '.join(means[:-2])}; beside the paper's four: {', '.join(means[-2:])})"
 
 
 def shift_lines() -> list[str]:
@@ -181,6 +182,8 @@ def shift_lines() -> list[str]:
         "Rows, all four budgets, against the spread of seeds here and there:",
         "",
         sheets.shift_table(sheets.row_shifts()),
+        "",
+        f"As sure, but by less than 5 %: {sheets.small_shifts()}.",
         "",
         "Groups, against the spread over networks; p is Student's t, beside it the sign test, which with so few"
         " networks cannot come below 0.05:",
@@ -207,13 +210,13 @@ def lengths() -> list[str]:
 # -- what is off -------------------------------------------------------------------------------------------------------
 
 
-def off_cells() -> list[str]:
-    """Numbers of any table out of the band of 20 % or two sd."""
+def cells_that(holds: bool | None) -> list[str]:
+    """Numbers of any table that are in the band of 20 % or two sd, out of it, or not measured (None)."""
     return [
         f"{suite}/{setting}/{row}/{nfe}"
         for suite in ("main", *sheets.TABLES)
         for (setting, row, nfe), each in paper_table(suite).items()
-        if TIGHT.holds(each) is False
+        if TIGHT.holds(each) is holds
     ]
 
 
@@ -222,7 +225,16 @@ def shifted() -> list[str]:
     return [f"shift/{setting}/{row}" for setting, row, shift, inside in sheets.row_shifts() if shift.called and inside]
 
 
-def why(reasons: Sequence[Reason], off: Sequence[str]) -> list[str]:
+def unknown(every: Sequence[Claim]) -> list[str]:
+    """Places of which nothing can be said yet: a reason for them is not idle."""
+    missing = cells_that(None)
+    rows = dict.fromkeys(
+        place.rpartition("/")[0].replace("main/", "shift/") for place in missing if place.startswith("main/")
+    )
+    return [*missing, *rows, *(f"claim/{claim.key}" for claim in every if OPEN in claim.verdict)]
+
+
+def why(reasons: Sequence[Reason], off: Sequence[str], unknown: Sequence[str]) -> list[str]:
     """The reasons that something needs, what has none, and what has become idle, which is printed too."""
     lines = ["## What is off, why, and what was ruled out", "", "In square brackets what the paper prints.", ""]
     for reason in reasons:
@@ -236,7 +248,7 @@ def why(reasons: Sequence[Reason], off: Sequence[str]) -> list[str]:
                 print(f"{reason.title}: {note}")
     bare = unexplained(reasons, off)
     lines += [f"### Without a known reason ({len(bare)})", "", shortened(bare) or "None.", ""]
-    idle = [f"{reason.title}: {pattern}" for reason in reasons for pattern in reason.idle(off)]
+    idle = [f"{reason.title}: {pattern}" for reason in reasons for pattern in reason.idle([*off, *unknown])]
     for line in idle:
         print(f"idle: {line}")
     if idle:

@@ -22,6 +22,7 @@ from .evidence import (
     number,
     printed,
     reaching,
+    same,
     timed,
 )
 
@@ -138,8 +139,8 @@ def cost_table() -> Iterator[Claim]:
             own.append(
                 f"NFE {reached.nfe} ({reached.seconds / four:.1f})" if reached else "never" if measured else OPEN
             )
-            same = (reached is None) == (expected is None) and (reached is None or reached.nfe == expected[0])
-            parts.append(same if measured else None)
+            agree = (reached is None) == (expected is None) and (reached is None or reached.nfe == expected[0])
+            parts.append(agree if measured else None)
         yield Claim(f"A.8-cost-{row}", row, " / ".join(paper), " / ".join(own), parts)
 
 
@@ -153,7 +154,7 @@ def cheapest_of_all() -> Claim:
         "A.8.2: GRCD on the rho 3 grid is the cheapest at every target (others of GRCD's may tie)",
         GRCD,
         ", ".join(least),
-        [None if row == "-" else row == GRCD for row in least],
+        [same(row, GRCD) for row in least],
     )
 
 

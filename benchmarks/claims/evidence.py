@@ -151,13 +151,18 @@ def rounds_to(ours: float, paper: float, digits: int) -> bool | None:
     return None if math.isnan(ours) else f"{ours:.{digits}f}" == f"{paper:.{digits}f}"
 
 
+def same(row: str, paper: str) -> bool | None:
+    """Whether a row is the paper's; None if none was measured."""
+    return None if row == "-" else row == paper
+
+
 def mean(values: Iterable[float]) -> float:
     values = list(values)
     return float(np.mean(values)) if values else math.nan
 
 
-def number(value: float, digits: int = 4) -> str:
-    return "-" if math.isnan(value) else f"{value:.{digits}f}"
+def number(value: float, digits: int = 4, sign: str = "") -> str:
+    return "-" if math.isnan(value) else f"{value:{sign}.{digits}f}"
 
 
 def listed(numbers: Iterable[float], digits: int = 4) -> str:

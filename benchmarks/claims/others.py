@@ -35,6 +35,7 @@ from .evidence import (
     ours,
     paper_table,
     printed,
+    same,
 )
 
 ROWS = (*COMPARATORS, EPSILON, "grcd-rho1", GRCD)
@@ -48,7 +49,7 @@ def columns(setting: str) -> Claim:
         f"{setting}: the best of each column (NFE 4, 8, 16, 64)",
         ", ".join(both[0]),
         ", ".join(both[1]),
-        [None if own == "-" else own == theirs for theirs, own in zip(*both, strict=True)],
+        [same(own, theirs) for theirs, own in zip(*both, strict=True)],
     )
 
 

@@ -33,6 +33,7 @@ from .evidence import (
     ours,
     printed,
     rounds_to,
+    same,
     yes,
 )
 
@@ -69,7 +70,7 @@ def overall() -> Iterator[Claim]:
         "5.1: METR-LA, NFE 4: the strongest comparator is the graph-prior WSD, 23 times above GRCD",
         f"{best.paper_best}, {best.factor.paper:.1f}",
         f"{best.ours_best}, {number(best.factor.ours, 1)}",
-        [best.ours_best == best.paper_best, best.factor.holds()],
+        [same(best.ours_best, best.paper_best), best.factor.holds()],
     )
     (own, value), (theirs, printed_value) = (lowest("metr-la", COMPARATORS, 64, of) for of in (ours, printed))
     yield Claim(
@@ -77,7 +78,7 @@ def overall() -> Iterator[Claim]:
         "5.1: METR-LA, NFE 64: the strongest comparator is the conjugate preconditioning",
         f"{theirs} {printed_value:.4f}",
         f"{own} {number(value)}",
-        [own == theirs, near(value, printed_value, sd=main("metr-la", theirs, 64).paper[1])],
+        [same(own, theirs), near(value, printed_value, sd=main("metr-la", theirs, 64).paper[1])],
     )
     rows = (GRCD, "grcd-rho1", EPSILON)
     own, value = lowest("metr-la", (*rows, *COMPARATORS), 64, ours)
@@ -87,7 +88,7 @@ def overall() -> Iterator[Claim]:
         "5.1: METR-LA, NFE 64: GRCD without residual score is the best of all",
         f"{EPSILON} {printed(main('metr-la', EPSILON, 64)):.4f}",
         f"{own} {number(value)}; below every comparator: {yes(None if None in below else all(below))}",
-        [own == EPSILON, None if None in below else all(below)],
+        [same(own, EPSILON), None if None in below else all(below)],
     )
     yield below_everything()
     yield narrowing()
@@ -153,7 +154,7 @@ def gad() -> Iterator[Claim]:
             f"5.1-gad-range-{nfe}",
             f"5.1: GAD at {nfe:,} steps has no reading out of range, in any seed",
             "0",
-            f"{max(shares, default=math.nan):g} ({len(shares)} seeds)",
+            f"{max(shares):g} ({len(shares)} seeds)" if shares else "-",
             [max(shares) == 0 if shares else None],
         )
         at = entry("gad-native", "metr-la", "gad", nfe)

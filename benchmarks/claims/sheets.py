@@ -126,6 +126,16 @@ def row_shifts() -> Iterator[tuple[str, str, Shift, bool]]:
                 yield setting, row, shift, all(WIDE.holds(entry) is True for entry in entries)
 
 
+def small_shifts() -> str:
+    """Rows on one side of the paper's by more than chance explains, but by little."""
+    small = [
+        f"{setting} {row} {shift.ratio:.3f}"
+        for setting, row, shift, _ in row_shifts()
+        if shift.one_side and shift.p < shifts.LEVEL and not shift.called
+    ]
+    return ", ".join(small) or "none"
+
+
 def group_shifts() -> Iterator[tuple[str, str, Shift, bool]]:
     """By setting, family of methods and budget, over networks; and by method, over settings."""
     table = paper_table("main")

@@ -42,7 +42,7 @@ def claims() -> Iterator[Claim]:
         "5.4-exponential",
         "5.4: that solver beats the exponential one at NFE 4, and is above it at 8, 16, 32 (its aMMD less 2M's)",
         ", ".join(f"{printed(at['exponential-rho3', nfe]) - printed(at['dpm++2m-rho3', nfe]):+.4f}" for nfe in best),
-        ", ".join(f"{own[nfe] - at['dpm++2m-rho3', nfe].mean:+.4f}" for nfe in best),
+        ", ".join(number(own[nfe] - at["dpm++2m-rho3", nfe].mean, sign="+") for nfe in best),
         [None if sign is None else sign == (nfe == 4) for sign, nfe in zip(signs, best, strict=True)],
     )
     gaps = [_gap(at, nfe) for nfe in (16, 32)]

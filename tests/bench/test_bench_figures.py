@@ -131,18 +131,6 @@ def test_the_papers_cells_are_drawn_where_they_are_and_filled_in_its_band(measur
         figures._paper(["molene"], SEEDS, tmp_path)
 
 
-def test_a_dataset_with_more_seeds_than_others_names_its_own(main, measure, tmp_path):
-    for seed in range(5):
-        measure(Generated("molene", "edm", seed, 4), 0.1)
-        measure(Generated("molene", "gad", min(seed, 3), 4), 0.2)
-    (axis,) = figures._nfe("molene", range(5), tmp_path).axes
-    assert [line.get_label() for line in axis.lines] == ["edm", "gad (4 of 5 seeds)"]
-    assert axis.get_title(loc="left").endswith("seeds 0, 1, 2, 3, 4")
-    (axis,) = figures._nfe("sbm-c16", range(5), tmp_path).axes
-    assert "grcd" in [line.get_label() for line in axis.lines]  # three seeds are all that there are
-    assert axis.get_title(loc="left").endswith("seeds 0, 1, 2")
-
-
 def test_every_budget_that_was_measured_has_its_tick(main, measure, tmp_path):
     (axis,) = figures._nfe("sbm-c16", [0, 1], tmp_path).axes
     before = list(axis.get_xticks())

@@ -215,32 +215,25 @@ def _cost(setting: str, seeds: Sequence[int], results: Path) -> Figure:
         axis.axhline(target, color="#cccccc", linewidth=0.8, zorder=0)
         beside: dict[str, Any] = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 8}
         axis.text(1.01, target, f"target {target:g}", **beside)
-    measured = _seeds(cost.quality for points in by_method.values() for cost in points)
     for method, points in by_method.items():
-        _line(axis, method, [cost.seconds for cost in points], [cost.quality for cost in points], len(measured))
+        _line(axis, method, [cost.seconds for cost in points], [cost.quality for cost in points], seeds)
     _level(axis, {name: value for name, value in levels(setting, results).items() if name == "floor"})
     _plain_ticks(axis.xaxis)
-    title = f"{setting}: quality and time, larger budgets to the right, seeds {', '.join(map(str, measured))}"
+    title = f"{setting}: quality and time, larger budgets to the right, seeds {', '.join(map(str, seeds))}"
     return _finished(figure, axis, "seconds per 1,000 signals", title)
 
 
 def _nfe(setting: str, seeds: Sequence[int], results: Path) -> Figure:
     by_method = curves(setting, seeds, results)
     figure, axis = _quality()
-    measured = _seeds(entry for entries in by_method.values() for entry in entries.values())
     for method, entries in by_method.items():
-        _line(axis, method, entries.keys(), entries.values(), len(measured), band=True)
+        _line(axis, method, entries.keys(), entries.values(), seeds, band=True)
     _level(axis, levels(setting, results))
     budgets = sorted({nfe for entries in by_method.values() for nfe in entries})
     axis.set_xticks(budgets, [*map(str, budgets)])
     axis.xaxis.set_minor_locator(NullLocator())
-    title = f"{setting}: quality by budget, mean and sd, seeds {', '.join(map(str, measured))}"
+    title = f"{setting}: quality by budget, mean and sd, seeds {', '.join(map(str, seeds))}"
     return _finished(figure, axis, "network evaluations (NFE)", title)
-
-
-def _seeds(entries: Iterable[Entry]) -> list[int]:
-    """Those that something was measured with: some datasets have more than others."""
-    return sorted({seed for entry in entries for seed in entry.values})
 
 
 def _quality() -> tuple[Figure, Axes]:
@@ -256,15 +249,15 @@ def _line(
     method: str,
     levels: Iterable[float],
     each: Iterable[Entry],
-    most: int,
+    seeds: Sequence[int],
     band: bool = False,
 ) -> None:
-    """A method's line; its name says if it has fewer seeds somewhere than the ``most`` of any."""
+    """A method's line; its name says if seeds are missing somewhere on it."""
     x, entries, strong = list(levels), list(each), method.startswith("grcd")
     colour, marker, size = STYLES.get(method, OTHER)
     fewest = min(len(entry.values) for entry in entries)
     name = literal(method)
-    label = name if fewest == most else f"{name} ({fewest} of {most} seeds)"
+    label = name if fewest == len(set(seeds)) else f"{name} ({fewest} of {len(set(seeds))} seeds)"
     mean, sd = (np.array([getattr(entry, key) for entry in entries]) for key in ("mean", "sd"))
     look: dict[str, Any] = {"linewidth": size / 3} if strong else {"linewidth": 1, "markerfacecolor": "white"}
     look |= {"color": colour, "marker": marker, "markersize": size, "zorder": 3 if strong else 2}

@@ -1,7 +1,7 @@
 """Systematic shifts: numbers that are all on one side of the paper's, inside a band or not.
 
-A band asks of each number by itself whether it is near enough. Four numbers at 0.75 of the paper's are each within 30 %,
-and a shift together. Two questions are asked, both of logarithms of ratios, ours over the paper's.
+A band asks of each number by itself whether it is near enough: four numbers at 0.75 of the paper's are within 30 %, and
+together a shift. Two questions are asked, both of logarithms of ratios, ours over the paper's.
 
 A row, that is one network at several budgets: is the mean of its log ratios further from zero than seeds explain? The
 variance of a mean over n seeds is sd^2 / n, of its logarithm (sd / mean)^2 / n; ours and the paper's add up. Budgets
