@@ -108,7 +108,18 @@ def speed(name: str) -> str:
     return text + f"\n\naMMD of 5,000 against 5,000 signals: {result['times']['ammd_5000_s']:.2f} s.\n"
 
 
+def facts() -> str:
+    rows = []
+    for setting, of in load("facts")["settings"].items():
+        sizes = [f"{number:,}" for number in (of["nodes"], *of["signals"], of["pairs"])]
+        snr = [f"{of['snr'][regime]:.4f}" for regime in ("kappa 2", "near zero")]
+        rows.append([setting, *sizes, f"{of['off_diagonal_energy']:.4f}", *snr])
+    header = ["", "nodes", "train", "validate", "test", "edges", "discarded covariance", "SNR, kappa 2", "near zero"]
+    return table(header, rows)
+
+
 SECTIONS = {
+    "facts": ("Data, graphs and references", facts),
     "sbm-scan": ("Which stochastic block model", scan),
     "sbm-standin": ("Which stochastic block model stands in for the paper's", standin),
     "sbm16-paper": ("SBM c = 16, the paper's protocol and stopping rule", lambda: sbm16("sbm16-paper")),
