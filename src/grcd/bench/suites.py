@@ -98,8 +98,9 @@ def _solvers(settings: Names, seeds: Sequence[int]) -> list[Cell]:
     settings, budgets = settings or ("metr-la",), (4, 8, 16, 32)
     choices: list[dict[str, Any]] = [
         {"solver": "heun-paper", "rho": 1.0},
-        *({"solver": name, "grid": "log-snr"} for name in ("dpm++2m", "dpm++3m")),
-        *({"solver": name, "rho": 3.0} for name in ("dpm++2m", "dpm++3m", "exponential-paper", "exponential")),
+        *({"solver": name, "grid": "log-snr"} for name in ("dpm++2m", "dpm++3m-halved", "dpm++3m")),
+        *({"solver": name, "rho": 3.0} for name in ("dpm++2m", "dpm++3m-halved", "dpm++3m")),
+        *({"solver": name, "rho": 3.0} for name in ("exponential-paper", "exponential")),
     ]
     places = product(settings, seeds, choices, budgets)
     return [*(Generated(s, "grcd-rho3", seed, nfe, **how) for s, seed, how, nfe in places), *beside(settings)]

@@ -126,8 +126,7 @@ class Parameterisation(ABC):
         """The squared error of the denoised signal, the same quantity whatever the parameterisation: of a network's, or
         of what a reference alone makes of it."""
         x = self.corrupted(x0, eps, q)
-        alone = isinstance(predict, Reference)
-        output = self.of_reference(predict, x, q) if alone else self.output(predict, x, q)
+        output = self.of_reference(predict, x, q) if isinstance(predict, Reference) else self.output(predict, x, q)
         return (self.cleaned(x, output, q) - x0).square()
 
 

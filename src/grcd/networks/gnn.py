@@ -4,10 +4,10 @@
     block     per-channel polynomial filter  sum_k h_kc S^k  (taps S^0 .. S^5),  linear,  SiLU,  LayerNorm
     output    linear (width -> 1), plus the input signal
 
-with ``S = L / lambda_max`` (or ``L`` itself, as GAD has it). The filter of channel ``c`` is ``U diag(R_c) U^T`` with the response
-``R_nc = sum_k h_kc lam_n^k``, so it costs two products with ``U`` whatever the number of taps; the plain way takes five
-products with ``S``. And the first filter needs only one: the input layer is linear, so it can be applied to the
-coefficients, ``U^T (x w^T + 1 tau^T) = (U^T x) w^T + (U^T 1) tau^T``.
+with ``S = L / lambda_max`` (or ``L`` itself, as in GAD's release). The filter of channel ``c`` is ``U diag(R_c) U^T``
+with the response ``R_nc = sum_k h_kc lam_n^k``, so it costs two products with ``U`` whatever the number of taps; the
+plain way takes five products with ``S``. And the first filter needs only one: the input layer is linear, so it can be
+applied to the coefficients, ``U^T (x w^T + 1 tau^T) = (U^T x) w^T + (U^T 1) tau^T``.
 
 Per signal and channel, the three filters then take five products of ``2 N^2`` operations (the plain way: fifteen),
 the mixes ``3 N`` times ``2 width``.
@@ -85,13 +85,20 @@ def embedded(t: Tensor, frequencies: Tensor) -> Tensor:  # () or (batch, 1) -> (
     return torch.cat([phase.cos(), phase.sin()], dim=-1)
 
 
+def _linear(inputs: int, outputs: int) -> nn.Linear:
+    layer = nn.Linear(inputs, outputs)
+    nn.init.xavier_uniform_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
 class Block(nn.Module):
     """``LayerNorm(SiLU(linear(filter(h))))``; takes graph-Fourier coefficients, returns node values."""
 
     def __init__(self, width: int, taps: int):
         super().__init__()
         self.h = nn.Parameter(0.05 * torch.randn(taps + 1, width))
-        self.mix = nn.Linear(width, width)
+        self.mix = _linear(width, width)
         self.norm = nn.LayerNorm(width)
 
     def forward(self, z: Tensor, U: Basis, powers: Tensor) -> Tensor:  # (batch, modes, width) -> (batch, nodes, width)
@@ -121,12 +128,9 @@ class DenoiserGNN(nn.Module):
             "frequencies": frequencies(time_dim),
         }.items():
             self.register_buffer(name, value.float().contiguous(), persistent=False)  # comes from the graph
-        self.input = nn.Linear(1 + time_dim, width)
+        self.input = _linear(1 + time_dim, width)
         self.blocks = nn.ModuleList(Block(width, taps) for _ in range(setting.blocks))
-        self.output = nn.Linear(width, 1)
-        for layer in (self.input, *(block.mix for block in self.blocks), self.output):
-            nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
+        self.output = _linear(width, 1)
 
     @property
     def U(self) -> Basis:  # (nodes, modes), with ghosts

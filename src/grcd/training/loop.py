@@ -83,9 +83,7 @@ class State(Training):
         parameters = list(network.parameters())
         cuda = parameters[0].is_cuda
         kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
-        self.optimizer = kind(
-            parameters, lr=config.lr, weight_decay=config.weight_decay, fused=True, capturable=cuda
-        )
+        self.optimizer = kind(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=True, capturable=cuda)
         begin_adam(self.optimizer, parameters)
         plateau = Plateau(baseline, config.stopping, config.patience, config.tolerance)
         super().__init__(network, {"adam": self.optimizer}, plateau)

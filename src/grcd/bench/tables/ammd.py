@@ -24,6 +24,7 @@ from ..measured import Entry, ammd_frame, by_place, ratios, values
 
 Key = tuple[str, str, int | None]  # setting, row, nfe
 COLUMNS = ("setting", "method", "nfe", "mean", "sd", "seeds", "paper")  # of a CSV file
+OURS = {"exponential": "exponential-ours", "dpm++3m": "dpm++3m-ours"}  # solvers beside the paper's of that name
 LEGEND = "aMMD, mean +- sd over seeds (paper's value, ratio). Bold: best; ~: not separable from it."
 
 
@@ -73,7 +74,7 @@ def row_name(suite: str, cell: Cell) -> str:
         return cell.row
     if suite == "grid":
         return f"rho{cell.rho:g}" + (", validation" if cell.split == "val" else "")
-    name = "exponential-ours" if cell.solver == "exponential" else (cell.solver or "").removesuffix("-paper")
+    name = OURS.get(cell.solver or "", cell.solver or "").removesuffix("-paper").removesuffix("-halved")
     return name if name == "heun" else f"{name}-{'uniform' if cell.grid == 'log-snr' else f'rho{cell.rho:g}'}"
 
 
