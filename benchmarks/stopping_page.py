@@ -9,14 +9,14 @@ TEXT = """\
 
 `{command}`; {trainings} trainings of 25,000 updates, none stopped, {trained}, {minutes:.0f} minutes.
 
-The paper: "validation denoising error is evaluated every 250 updates using EMA weights, and training stops after eight
-consecutive evaluations without a relative improvement greater than 0.2 %". **Taken**, as `stopping="paper"`: the squared
-error of the denoised signal, on every validation signal at eight levels (the middles of eighths of the training
-distribution), the same noise every time, improvement against the last milestone, best weights kept. It says what the
-words say, and of {readings} readings none has more cells in band ({in_band} of {of}; band: 30 % or two of the paper's sd).
-**It was chosen by test aMMD, namely by the figures that the paper prints**, not by which of ours are best; METR-LA and
-epsilon-Heun had no part in it ("beside"). The lead is small: the same number of updates for every training, no rule at
-all, has up to {fixed} of {of}.
+The paper: "validation denoising error is evaluated every 250 updates using EMA weights, and training stops after
+eight consecutive evaluations without a relative improvement greater than 0.2 %". **Taken**, as `stopping="paper"`:
+the squared error of the denoised signal, on every validation signal at eight levels (the middles of eighths of the
+training distribution), the same noise every time, improvement against the last milestone, best weights kept. It
+says what the words say, and of {readings} readings none has more cells in band ({in_band} of {of}; band: 30 % or
+two of the paper's sd). **It was chosen by test aMMD, namely by the figures that the paper prints**, not by which of
+ours are best; METR-LA and epsilon-Heun had no part in it ("beside"). The lead is small: the same number of updates
+for every training, no rule at all, has up to {fixed} of {of}.
 
 | reading | in band | beside | misfit |
 | --- | --- | --- | --- |
