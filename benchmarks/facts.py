@@ -11,7 +11,8 @@ import numpy as np
 from provenance import provenance
 
 import grcd
-from grcd.bench.suites import NEAR_ZERO, SETTINGS
+from grcd.bench.suites import NEAR_ZERO
+from grcd.bench.tables import printed
 from grcd.core.files import write_json
 from grcd.references.covariance import ledoit_wolf
 from grcd.references.gaussian import off_diagonal_energy, spectral
@@ -55,7 +56,7 @@ def main() -> None:
     out = parser.parse_args().out
     whole = grcd.load_dataset("metr-la", cap=(10**6,))
     facts = {
-        "settings": {name: of_setting(name) for name in SETTINGS},
+        "settings": {name: of_setting(name) for name in dict.fromkeys(setting for setting, _, _ in printed("main"))},
         "metr-la before caps": [len(whole.split(split)) for split in SPLITS],
         "parameters": parameters(),
     }

@@ -10,8 +10,9 @@ import re
 from pathlib import Path
 
 from grcd.bench import suites, tables
-from grcd.bench.cells import Cell
+from grcd.bench.cells import Cell, read
 from grcd.core.tables import markdown
+from grcd.data.catalog.sbm import sbm_graph
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -33,19 +34,8 @@ def words(key: str) -> str:
     return key.removesuffix("_ms").replace("_", " ")
 
 
-def scan() -> str:
-    result = load("sbm-scan")
-    rows = []
-    for row in result["ranked"][:5]:
-        cells = [f"{row[f'c{c}']['mean']:.4f} ({row[f'c{c}']['distance']:+.1f})" for c in (1, 4, 16)]
-        rows.append([str(row["seed"]), *cells, f"{row['distance']:.2f}"])
-    paper = [f"{mean:.4f} ± {sd:.4f}" for mean, sd in result["paper"].values()]
-    text = "aMMD of the graph-spectral control by graph seed (in brackets: distance to the paper's, in its sd).\n\n"
-    return text + table(["graph seed", "c = 1", "c = 4", "c = 16", "distance"], [["paper", *paper, ""], *rows])
-
-
 def standin() -> str:
-    result = load("sbm-standin")
+    result, in_use = load("sbm-standin"), sbm_graph().hash
     figures = ("control-spectral", "gad-4", "gad-8", "gad-16")
     paper = [" / ".join(f"{mean:.4f}" for mean, _ in result["paper"][figure]) for figure in figures]
     spread = [" / ".join(f"{sd:.4f}" for sd in result["spread"][figure]) for figure in figures]
@@ -53,31 +43,18 @@ def standin() -> str:
     for r in result["ranked"]:
         cells = [" / ".join(f"{mean:.4f}" for mean in r["means"][figure]) for figure in figures]
         margin = " / ".join(f"{mean:+.4f}" for mean in r["margin"]["mean"])
-        name = f"{r['way']}, seed {r['seed']}{' (in use)' * r['in_use']}"
+        name = f"{r['way']}, seed {r['seed']}{' (in use)' * (r['hash'] == in_use)}"
         rows.append([name, f"{r['distance']:.1f}, {r['distance_beside']:.1f}", *cells, margin])
     off = [abs(value) for values in result["substitute"].values() for setting in values for value in setting]
     text = (
         f"aMMD at c = 1 / 4 / 16, means over {len(result['signal_seeds']['last'])} draws of signals, of the nearest of"
         f" {result['graphs']:,} graphs and of two that were named before. GAD has a Gaussian in place of its network:"
-        f" trained networks are at most {max(off):.4f} away from it on the graph in use. Distances are in spreads, the"
-        " sd over draws of signals: of the spectral control and GAD at NFE 4, which choose, and of GAD at NFE 8 and 16,"
-        " which do not. Either would be about 2.4 for the paper's graph.\n\n"
+        f" trained networks are at most {max(off):.4f} away from it on the graph that was in use then. Distances are in"
+        " spreads, the sd over draws of signals: of the spectral control and GAD at NFE 4, which choose, and of GAD at"
+        " NFE 8 and 16, which do not. Either would be about 2.4 for the paper's graph.\n\n"
     )
     header = ["graph", "distances", "spectral control", "GAD, NFE 4", "NFE 8", "NFE 16", "full less spectral control"]
     return text + table(header, rows)
-
-
-def sbm16(name: str) -> str:
-    result = load(name)
-    rows = []
-    for row, s in result["rows"].items():
-        spread = f" ± {s['sd']:.4f}" if "sd" in s else ""
-        paper, ratio = (f"{s['paper']:.4f}", f"{s['ratio']:.2f}") if "paper" in s else ("", "")
-        rows.append([row, f"{s['mean']:.4f}{spread}", paper, ratio])
-    updates = result["updates"]
-    updates = f"{updates:,}" if isinstance(updates, int) else ", ".join(f"{u:,}" for u in updates)
-    text = f"aMMD after {updates} updates, mean ± sample sd over seeds 0, 1, 2 (controls: five draws).\n\n"
-    return text + table(["", "aMMD", "paper", "ours / paper"], rows)
 
 
 def speed(name: str) -> str:
@@ -120,11 +97,7 @@ def facts() -> str:
 
 SECTIONS = {
     "facts": ("Data, graphs and references", facts),
-    "sbm-scan": ("Which stochastic block model", scan),
     "sbm-standin": ("Which stochastic block model stands in for the paper's", standin),
-    "sbm16-paper": ("SBM c = 16, the paper's protocol and stopping rule", lambda: sbm16("sbm16-paper")),
-    "sbm16-25000": ("SBM c = 16, at the longest training the paper reports", lambda: sbm16("sbm16-25000")),
-    "sbm16-40000": ("SBM c = 16, at the cap", lambda: sbm16("sbm16-40000")),
     "speed-cpu": ("Speed on two cores", lambda: speed("speed-cpu")),
     "speed-gpu": ("Speed on a GPU", lambda: speed("speed-gpu")),
     "speed-gpu-earlier": (
@@ -198,15 +171,6 @@ def spotcheck() -> str:
     return text + table(["cell", "number", "published", "now", "difference", "allowed", "published on"], rows)
 
 
-PROTOCOLS = {  # folder of cells, what was set
-    "": (RESULTS, " --results results"),
-    ", trained on: our stopping rule, 25,000 updates at most": (
-        RESULTS / "converged",
-        " --set stopping=gain --set max_updates=25000 --results results/converged --runs runs/converged",
-    ),
-}
-
-
 def origins(cells: list[Cell], results: Path) -> str:
     """What cells were computed on, and when; for times also which methods were timed there."""
     dates, timed = {}, {}
@@ -221,18 +185,18 @@ def origins(cells: list[Cell], results: Path) -> str:
     return f"{text}. Times: {times}" if times else text
 
 
-def suite(name: str, results: Path, chosen: str) -> str | None:
+def suite(name: str, results: Path) -> str | None:
     """A table of the benchmark, from the cells that are there."""
-    cells = [cell for cell in suites.cells(name) if cell.path(results).exists()]
+    cells = [cell for cell in suites.cells(name) if read(cell, results) is not None]
     trained = [cell for cell in cells if cell.needs_network and (cell.measure == "time") == (name == "cost")]
     settings = dict.fromkeys(cell.setting for cell in trained or cells)
     cells = [cell for cell in cells if cell.setting in settings]
     if not cells or (name != "controls" and not trained):
         return None
-    recipe = (
-        f"`grcd bench run {name} --settings {','.join(settings)}{chosen}`, seeds 0, 1, 2. {origins(cells, results)}."
-    )
-    return f"{recipe}\n\n{tables.table(name, cells, (0, 1, 2), results, 'md')}"
+    seeds = sorted({cell.seed for cell in trained})
+    command = f"grcd bench run {name} --settings {','.join(settings)} --results results"
+    recipe = f"`{command}`, seeds {', '.join(map(str, seeds))}. {origins(cells, results)}."
+    return f"{recipe}\n\n{tables.table(name, cells, seeds, results, 'md')}"
 
 
 def main() -> None:
@@ -240,10 +204,9 @@ def main() -> None:
         "# Results\n\nWritten by `benchmarks/report.py` from the JSON files beside it."
         " The paper claim by claim: [REPRODUCTION.md](REPRODUCTION.md).\n"
     ]
-    for title, (results, chosen) in PROTOCOLS.items():
-        for name in (name for name in suites.SUITES if name != "quick" and not (title and name == "controls")):
-            text = suite(name, results, chosen)
-            parts += [f"## {name}{title}\n\n{text}"] if text else []
+    for name in (name for name in suites.SUITES if name != "quick"):
+        text = suite(name, RESULTS)
+        parts += [f"## {name}\n\n{text}"] if text else []
     for name, (title, section) in SECTIONS.items():
         if (RESULTS / f"{name}.json").exists():
             parts.append(f"## {title}\n\n{origin(load(name))}\n{section()}")
@@ -258,8 +221,8 @@ def contents(parts: list[str]) -> str:
     figures = sorted((RESULTS / "figures").glob("*.png"))
     return "\n".join(
         [
-            "Networks are trained as the paper says, but for `grcd` and its parts, which have their own settings, and"
-            " where a title says otherwise. The floor is what training signals score.\n",
+            "Networks are trained as the paper says, but for `grcd` and its parts, which have their own settings."
+            " The floor is what training signals score.\n",
             *(f"- [{title}](#{anchor})" for title, anchor in zip(titles, anchors, strict=True)),
             "- Figures: " + ", ".join(f"[{path.stem}](figures/{path.name})" for path in figures),
         ]

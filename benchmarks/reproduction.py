@@ -16,27 +16,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from claims import conclusions, derivations, efficiency, others, results, setup, sheets, solvers
-from claims.evidence import GAUSSIANS, RESULTS, Claim, entry, every_entry, number, paper_table
+from claims.evidence import GAUSSIANS, RESULTS, SETTINGS, Claim, entry, number, paper_table
 
 from grcd.bench import suites, tables
 from grcd.bench.bands import DIFFERS, OPEN, REPRODUCED, SEEDS, TIGHT, WIDE, Band
 from grcd.bench.cells import Generated, measured
-from grcd.bench.measured import Entry
 from grcd.bench.reasons import Reason, parsed, unexplained
 from grcd.core.tables import markdown
 
 REASONS = Path(__file__).parent / "reasons.md"
-LENGTHS = (  # what 25,000 updates change (results/converged)
-    ("metr-la", "grcd-rho1", 4),
-    ("metr-la", "grcd-rho3", 4),
-    ("metr-la", "grcd-rho3", 16),
-    ("metr-la", "grcd-epsilon-heun", 64),
-    ("sbm-c1", "grcd-rho3", 4),
-    ("sbm-c16", "grcd-rho3", 16),
-    ("sbm-c16", "grcd-rho1", 16),
-    ("sbm-c16", "edm", 64),
-    ("sbm-c16", "isotropic-ve", 64),
-)
 PROSE = {  # sections of the paper
     "Section 4 and appendix A.2, A.6: what was set up": setup.claims,
     "Section 5.1: overall comparison": results.overall,
@@ -52,7 +40,7 @@ def main() -> None:
     """The page, and the table of 200 cells."""
     seven = list(conclusions.claims())
     prose = {title: list(part()) for title, part in PROSE.items()}
-    bold = [others.columns(setting) for setting in suites.SETTINGS]
+    bold = [others.columns(setting) for setting in SETTINGS]
     cost = [*efficiency.cost_table(), efficiency.cheapest_of_all()]
     every = list(
         {claim.key: claim for claim in [*seven, *bold, *cost, *(c for part in prose.values() for c in part)]}.values()
@@ -66,7 +54,7 @@ def main() -> None:
     lines += [*main_tables(bold), *other_tables(cost), *shift_lines(), "## Claims of the prose", ""]
     for title, part in prose.items():
         lines += [f"### {title}", "", *claim_table(part), ""]
-    lines += [*derivations.lines(), *lengths(), *why(parsed(REASONS.read_text()), off, unknown(every))]
+    lines += [*derivations.lines(), *why(parsed(REASONS.read_text()), off, unknown(every))]
     (RESULTS / "REPRODUCTION.md").write_text("\n".join(lines).rstrip() + "\n")
     (RESULTS / "paper-against-ours.csv").write_text(sheets.csv_lines())
 
@@ -128,7 +116,7 @@ def claim_table(claims: Iterable[Claim]) -> list[str]:
 def main_tables(bold: Sequence[Claim]) -> list[str]:
     lines = ["## The five main tables, all 50 rows", ""]
     lines += ["Ours, mean +- sd over seeds; in brackets the paper's; the ratio of ours to it.", ""]
-    for setting in suites.SETTINGS:
+    for setting in SETTINGS:
         lines += [f"### {setting}, {seeds_of(setting)}", "", sheets.sheet(paper_table("main"), setting), ""]
     return [*lines, "What is bold in the paper:", "", *claim_table(bold), ""]
 
@@ -146,7 +134,7 @@ def other_tables(cost: Sequence[Claim]) -> list[str]:
         for setting in dict.fromkeys(setting for setting, _, _ in paper_table(suite)):
             name = "" if suite != "controls" else f"{setting}{beside(setting)}:"
             lines += [*([name, ""] if name else []), sheets.sheet(paper_table(suite), setting), ""]
-    lines += ["Over GRCD:", "", *claim_table(map(results.gaussian, suites.SETTINGS)), ""]
+    lines += ["Over GRCD:", "", *claim_table(map(results.gaussian, SETTINGS)), ""]
     lines += ["### Terminal references (figure 1)", "", *claim_table(results.gained()), ""]
     lines += [
         "### Cost of a target (appendix A.8.2)",
@@ -191,20 +179,6 @@ def shift_lines() -> list[str]:
         sheets.shift_table(sheets.group_shifts()),
         "",
     ]
-
-
-def lengths() -> list[str]:
-    """The same rows after the paper's rule and after 25,000 updates, where the latter are there."""
-    long = every_entry("main", RESULTS / "converged")
-    lines = [["", "NFE", "the paper's rule", "paper", "25,000 updates"]]
-    for setting, row, nfe in LENGTHS:
-        first, last = paper_table("main")[setting, row, nfe], long.get((setting, row, nfe), Entry())
-        if last.values:
-            texts = [f"{e.mean:.4f} +- {e.sd:.4f}" for e in (first, last)]
-            lines.append(
-                [f"{setting}, {row}", str(nfe), texts[0], f"{first.paper[0]:.4f} +- {first.paper[1]:.4f}", texts[1]]
-            )
-    return ["## How long to train", "", markdown(lines), ""] if len(lines) > 1 else []
 
 
 # -- what is off -------------------------------------------------------------------------------------------------------

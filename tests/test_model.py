@@ -652,7 +652,8 @@ def test_a_solver_of_another_process_is_refused(trained, method, solver):
 
 
 def test_gad_at_its_authors_size_has_settings_of_its_own(tiny):
-    native = {"width": 24, "batch": 128, "max_updates": 785_000, "patience": 10**9, "validate_every": 2500}
+    native = {"width": 24, "shift": "unscaled", "optimizer": "adamw", "lr": 1e-4, "batch": 128, "ema": 0.0}
+    native |= {"stopping": "none", "max_updates": 785_000, "validate_every": 2500}
     plain, model = (grcd.GRCD(tiny.graph, name, device="cpu").config.to_dict() for name in ("gad", "gad-native"))
     assert model == plain | native | {"method": "gad-native"}
     given = grcd.GRCD(tiny.graph, "gad-native", 5, "cpu", width=16, validate_every=10, lr=1e-3)

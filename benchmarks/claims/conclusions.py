@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator
 
 from grcd.bench.bands import TIGHT
-from grcd.bench.suites import SETTINGS
 
 from . import efficiency, results, solvers
-from .evidence import GRCD, SBMS, Claim, less, main, number, printed
+from .evidence import GRCD, SBMS, SETTINGS, Claim, less, main, number, printed
 
 # What is said in one breath of solvers and grids; the rest of that section is said in passing.
 SOLVERS = ("5.4-exponential", "5.4-small", "5.4-grid-2m", "5.4-grid-3m", "5.4-grid-larger")

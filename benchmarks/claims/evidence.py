@@ -24,7 +24,8 @@ GRCD, EPSILON = "grcd-rho3", "grcd-epsilon-heun"
 CONTROLS = ("isotropic-ve", "static-precond", "conjugate-precond")
 COMPARATORS = ("edm", "gad", "wsd-scalar", "wsd-graph", *CONTROLS)
 GAUSSIANS = ("control-diagonal", "control-full", "control-gmrf", "control-spectral")
-SBMS = ("sbm-c1", "sbm-c4", "sbm-c16")
+SETTINGS = tuple(dict.fromkeys(setting for setting, _, _ in tables.printed("main")))  # the paper's
+SBMS = SETTINGS[2:]
 ALIASES = {"clock+reference": EPSILON, "clock+reference+residual+exponential": "grcd-rho1"}  # one method, two names
 
 
@@ -53,10 +54,10 @@ def paper_table(suite: str) -> dict[tables.Key, Entry]:
 
 
 @cache
-def every_entry(suite: str, results: Path = RESULTS) -> dict[tables.Key, Entry]:
+def every_entry(suite: str) -> dict[tables.Key, Entry]:
     """All that was measured of a suite, printed by the paper or not."""
     try:
-        return tables.collected(suite, suites.cells(suite, seeds=SEEDS), results)
+        return tables.collected(suite, suites.cells(suite, seeds=SEEDS), RESULTS)
     except InputError:  # nothing
         return {}
 

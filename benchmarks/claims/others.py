@@ -11,7 +11,6 @@ import numpy as np
 
 from grcd.bench import suites, tables
 from grcd.bench.bands import SEEDS
-from grcd.bench.suites import SETTINGS
 from grcd.core.errors import InputError
 
 from .evidence import (
@@ -22,6 +21,7 @@ from .evidence import (
     GRCD,
     RESULTS,
     SBMS,
+    SETTINGS,
     Claim,
     diagnostic,
     entry,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from grcd.bench.bands import TIGHT, Factor, factor
-from grcd.bench.suites import LADDER, NEAR_ZERO, SETTINGS
+from grcd.bench.suites import LADDER, NEAR_ZERO
 
 from .evidence import (
     BUDGETS,
@@ -18,6 +18,7 @@ from .evidence import (
     GAUSSIANS,
     GRCD,
     SBMS,
+    SETTINGS,
     Claim,
     diagnostic,
     entry,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from grcd.bench.suites import NEAR_ZERO, RHOS, SETTINGS
+from grcd.bench.suites import NEAR_ZERO, RHOS
 
 from . import efficiency
 from .evidence import (
     BUDGETS,
     GRCD,
+    SETTINGS,
     Claim,
     contents,
     diagnostic,

@@ -9,12 +9,11 @@ from grcd.bench import shifts
 from grcd.bench.bands import OPEN, TIGHT, WIDE, Band
 from grcd.bench.measured import Entry
 from grcd.bench.shifts import Shift
-from grcd.bench.suites import SETTINGS
 from grcd.bench.tables import Key
 from grcd.core.tables import comma_separated, markdown
 from grcd.training.methods import METHODS
 
-from .evidence import BUDGETS, COMPARATORS, CONTROLS, EPSILON, GRCD, paper_table
+from .evidence import BUDGETS, COMPARATORS, CONTROLS, EPSILON, GRCD, SETTINGS, paper_table
 
 ROWS = (*COMPARATORS, EPSILON, "grcd-rho1", GRCD)
 FAMILIES = {"EDM and controls": ("edm", *CONTROLS), "GRCD": (EPSILON, "grcd-rho1", GRCD), "WSD": ROWS[2:4]}

@@ -69,7 +69,7 @@ def test_ratios_are_paired_by_seed(measure, tmp_path):
     found = figures.ratios("sbm-c4", SEEDS, tmp_path)
     assert found == {False: pytest.approx({0: 1.0, 1: 3.0}), True: pytest.approx({1: 0.9})}
     assert figures.ratios("sbm-c4", [0], tmp_path) == {False: {0: 1.0}, True: {}}
-    (axis,) = figures._terminal_snr(["molene", "sbm-c4"], SEEDS, tmp_path).axes
+    (axis,) = figures._terminal_snr(dict.fromkeys(["molene", "sbm-c4"], SEEDS), tmp_path).axes
     assert [text.get_text() for text in axis.texts] == ["2.00", "0.90"]
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["sbm-c4"]
 
@@ -251,7 +251,7 @@ def test_on_the_command_line(main, snr, tmp_path, here, monkeypatch):
     left = dict(line.split(": ", 2)[1:] for line in result.stdout.splitlines() if line not in drawn)
     assert {name: why.split("; ", 1)[1] for name, why in left.items() if name != "sensor-std.png"} == {
         "cost-metr-la.png": "grcd bench run cost --settings metr-la --seeds 0,1,2 --results .",
-        "cost-sbm-c16.png": "grcd bench run cost --settings sbm-c16 --seeds 0,1,2 --results .",
+        "cost-sbm-c16.png": "grcd bench run cost --settings sbm-c16 --seeds 0,1,2,3,4 --results .",
         "nfe-metr-la.png": "grcd bench run main --settings metr-la --seeds 0,1,2 --results .",
     }
     assert "grcd data get metr-la" in left["sensor-std.png"]
@@ -260,7 +260,7 @@ def test_on_the_command_line(main, snr, tmp_path, here, monkeypatch):
 def test_nothing_at_all_is_an_error(tmp_path, here):
     message = refused(here("bench", "figures", cwd=tmp_path))
     assert "nothing to draw in runs/bench-results" in message
-    assert "grcd bench run main --settings metr-la,molene,sbm-c1,sbm-c4,sbm-c16 --seeds 0,1,2" in message
+    assert "grcd bench run main --settings metr-la,molene,sbm-c1,sbm-c4,sbm-c16 --seeds 0,1,2,3,4" in message
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from grcd.bench import cells as files
 from grcd.bench import suites
-from grcd.bench.cells import Filled, Floor, Generated
+from grcd.bench.cells import Control, Filled, Floor, Generated
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,24 @@ def test_what_a_file_leaves_out_stands_for_what_every_cell_had_before_it(tmp_pat
     content["cell"]["solver"] = "heun"
     cell.path(tmp_path).write_text(json.dumps(content))
     assert not files.done(cell, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("cell", "revision"),
+    [
+        (Generated("metr-la", "edm", 0, 4), 2),
+        (Generated("metr-la", "grcd-gnn", 0, 4), 2),
+        (Generated("metr-la", "grcd", 0, 4), 1),
+        (Generated("sbm-c4", "grcd", 0, 4), 2),
+        (Control("sbm-c4", "control-full"), 2),
+        (Control("molene", "control-full"), 1),
+    ],
+)
+def test_what_was_measured_before_data_or_network_changed_counts_as_not_measured(tmp_path, cell, revision):
+    files.write(cell, tmp_path, scores={"ammd": 0.5})
+    content = json.loads(cell.path(tmp_path).read_text())
+    assert content["revision"] == revision
+    assert files.done(cell, tmp_path)
+    del content["revision"]  # as cells had it at first
+    cell.path(tmp_path).write_text(json.dumps(content))
+    assert files.done(cell, tmp_path) == (revision == 1)

@@ -6,6 +6,7 @@ import os
 import pickle
 import re
 import shutil
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from grcd.bench.cells import Control, Floor, Generated
 from grcd.core.errors import InputError
 from grcd.evaluation import evaluate
 from grcd.evaluation.controls import draw
+from grcd.training import loop
 from grcd.training.methods import METHODS, Method
 
 # -- computed once -----------------------------------------------------------------------------------------------------
@@ -88,6 +90,36 @@ def test_an_interrupted_run_goes_on(tmp_path, on_tiny, monkeypatch, where):
     assert [path.read_bytes() for path in weights[0]] == [path.read_bytes() for path in weights[1]]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process to kill")
+@pytest.mark.parametrize("method", ["gad-native", "grcd-rho3"])
+def test_a_killed_benchmark_goes_on_from_its_last_validation_elsewhere_too(tmp_path, on_tiny, monkeypatch, method):
+    """Killed twice, between validations, each time carried to another folder: the same weights to the bit."""
+    cells, length = [Generated("tiny", method, 0, nfe) for nfe in (4, 8)], {"max_updates": 50, "validate_every": 10}
+    whole, done, update = Bench(tmp_path / "0"), [], loop.Update.__call__
+    assert whole.run(cells, **length) == (2, 0)
+
+    def counted(self, *drawn):
+        done.append(self.state.update)
+        if len(done) == 27:
+            os.kill(os.getpid(), signal.SIGKILL)
+        update(self, *drawn)
+
+    monkeypatch.setattr(loop.Update, "__call__", counted)
+    for k in (1, 2):
+        child = os.fork()
+        if child == 0:
+            Bench(tmp_path / f"{k}").run(cells, **length)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == signal.SIGKILL
+        shutil.copytree(tmp_path / f"{k}", tmp_path / f"{k + 1}")
+    carried = Bench(tmp_path / "3")
+    assert carried.run(cells, **length) == (2, 0)
+    assert done == list(range(40, 50))  # 26 updates and 20 validated, then 26 more and 40
+    assert carried.scores(cells) == whole.scores(cells)
+    weights = [next(side.runs.glob("*/model.safetensors")).read_bytes() for side in (whole, carried)]
+    assert weights[0] == weights[1]
+
+
 # -- one training a network --------------------------------------------------------------------------------------------
 
 
@@ -131,6 +163,15 @@ def test_seeds_and_kappa_have_networks_of_their_own(bench, trainings):
     assert sorted(bench.read(cell)["config"]["kappa"] for cell in cells) == [2.0] * 4 + [32.64] * 4
     assert all(bench.read(cell)["config"]["seed"] == cell.seed for cell in cells)
     assert len({bench.read(cell)["scores"]["ammd"] for cell in cells}) == 8
+
+
+def test_the_whitened_comparators_have_the_near_zero_kappa_on_the_block_models():
+    def kappa(setting, method="wsd-graph", settings=None, **cell):
+        return runner._chosen(Generated(setting, method, 0, 4, **cell), settings or {}).get("kappa", 2.0)
+
+    assert [kappa(f"sbm-c{c}", f"wsd-{kind}") for c in (1, 4, 16) for kind in ("scalar", "graph")] == [32.64] * 6
+    assert (kappa("metr-la"), kappa("sbm-c1", "clock")) == (2.0, 2.0)
+    assert (kappa("sbm-c1", settings={"kappa": 3.0}), kappa("sbm-c1", kappa=4.0)) == (3.0, 4.0)  # what is chosen wins
 
 
 def test_the_symmetrizer_reaches_the_data(bench, monkeypatch, tiny):

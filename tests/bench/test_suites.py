@@ -6,12 +6,15 @@ from pathlib import Path
 import pytest
 
 from grcd.bench import suites, tables
-from grcd.bench.cells import Control, Floor, Generated
+from grcd.bench.cells import Control, Floor, Generated, done
 from grcd.core.errors import InputError
 from grcd.diffusion.solvers import SOLVERS
 from grcd.training.methods import METHODS
 
 ROOT = Path(__file__).parents[2]
+# Suites with cells that are yet to be measured, or to be measured again: a name goes once they are there.
+# Of the ablation three cells were never computed.
+PENDING = {*suites.SUITES} - {"impute"}
 # Suites whose table is one of aMMD: of distances and of fillings there are others.
 SCORED = [name for name in suites.SUITES if any(cell.measure == "ammd" for cell in suites.cells(name))]
 
@@ -42,6 +45,17 @@ def test_cells_are_chosen_by_setting_seed_and_method():
     }
 
 
+def test_where_networks_take_seconds_the_papers_tables_have_five_seeds():
+    def seeds(suite, setting):
+        return {cell.seed for cell in networks(suites.cells(suite, [setting]))}
+
+    for suite in ("main", "ladder", "solvers", "grid", "snr", "symmetrizer", "gad-native"):
+        assert seeds(suite, "metr-la") == {0, 1, 2}
+        assert all(seeds(suite, name) == {0, 1, 2, 3, 4} for name in ("molene", "sbm-c1", "sbm-c4", "sbm-c16"))
+    assert seeds("distances", "molene") == seeds("impute", "molene") == {0, 1, 2}
+    assert {cell.seed for cell in networks(suites.cells("main", ["molene"], [7]))} == {7}
+
+
 def networks(cells):
     """Without controls and floor, of which every suite has the same."""
     return [cell for cell in cells if cell.needs_network]
@@ -57,10 +71,10 @@ def test_controls_and_floor_are_part_of_every_suite_with_scores(suite):
     assert len(beside) == 52
 
 
-# Of the ablation three cells were never computed.
-@pytest.mark.parametrize("suite", [name for name in suites.SUITES if name != "ablation"])
+@pytest.mark.parametrize("suite", suites.SUITES)
 def test_a_suite_is_made_of_the_cells_that_were_published(suite):
-    assert [cell for cell in suites.cells(suite) if not cell.path(ROOT / "results").exists()] == []
+    lacking = [cell for cell in suites.cells(suite) if not done(cell, ROOT / "results")]
+    assert (lacking == []) == (suite not in PENDING), len(lacking)
 
 
 def test_every_published_cell_belongs_to_a_suite():

@@ -10,6 +10,7 @@ from mixtures import GraphCoordinates, normal, random_graph, random_mixture, ran
 
 from grcd.diffusion import parameterisation as score
 from grcd.diffusion.process import HeatProcess, VEProcess
+from grcd.graphs.space import SignalSpace
 from grcd.references import gaussian as reference
 
 MIXTURE = random_mixture()
@@ -263,7 +264,7 @@ def test_conjugate_preconditioning_shows_the_network_what_grcd_does(q):
 
 
 def test_gads_score_is_the_true_one_where_its_network_knows_the_posterior_mean():
-    heat = HeatProcess.on(random_graph().spectrum)
+    heat = HeatProcess.of(SignalSpace(random_graph()), {})
     p, t, v = score.Denoised(heat), 0.6, SPECTRAL.v
     s = 0.1 * t + 6.9 * t**5
     a, noise = torch.exp(-heat.lam * s), (1 - torch.exp(-2 * heat.lam * s)) / heat.lam
@@ -278,6 +279,20 @@ def test_gads_score_is_the_true_one_where_its_network_knows_the_posterior_mean()
     baseline = p.baseline(SPECTRAL, X0, EPS, torch.full((4, 1), t, dtype=torch.float64)).mean(-1)
     x = heat.nodes(heat.modes(X0) * a + heat.modes(EPS) * noise.sqrt())
     close(p.target(x, EPS, t), X0, 1e-10)  # the signal that became x by this noise
-    modes = heat.modes(posterior_mean(x, None))
-    variation = (modes**2 * torch.from_numpy(random_graph().spectrum.lam)).mean(-1)
-    close(losses, baseline + 5e-3 * variation, rtol=1e-9)
+    W, x0_hat = random_graph().weights.toarray(), posterior_mean(x, None)
+    variation = [
+        sum(W[i, j] * (row[i] - row[j]) ** 2 for i in range(len(W)) for j in range(i)) for row in x0_hat.tolist()
+    ]
+    close(losses, baseline + 5e-3 * torch.tensor(variation, dtype=torch.float64), rtol=1e-9)
+    error = p.signal_error(posterior_mean, X0, EPS, torch.full((4, 1), t, dtype=torch.float64))
+    close(error, (x0_hat - X0) ** 2, rtol=1e-9)
+    close(p.signal_error(SPECTRAL, X0, EPS, t), error, rtol=1e-9)
+
+
+def test_the_total_variation_of_a_window_is_that_of_its_moments():
+    graph = random_graph()
+    space = SignalSpace(graph, steps=3, channels=2)
+    x = torch.from_numpy(np.random.RandomState(0).standard_normal((4, space.d)))
+    moments = x.view(4, 3, len(graph), 2).permute(0, 1, 3, 2).reshape(-1, len(graph))
+    one, whole = (HeatProcess.of(s, {}).variation for s in (SignalSpace(graph), space))
+    close(whole(x), one(moments).view(4, -1).sum(-1), rtol=1e-12)

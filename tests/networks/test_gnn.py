@@ -166,6 +166,7 @@ def test_one_time_for_all_equals_the_same_time_for_each(graph):
 
 def test_a_signal_cannot_reach_beyond_the_taps_or_into_another_component():
     network = network_on(GRAPHS["disconnected"].spectrum, blocks=1, taps=1)
+    torch.nn.init.ones_(network.blocks[0].h)  # small taps would leave neighbours little beside the input itself
     x = normal(1, 7).float().requires_grad_()
     for node, near in {0: {3, 0, 1}, 1: {0, 1, 2}, 4: {4, 5}, 6: {6}}.items():
         (gradient,) = torch.autograd.grad(network(x, torch.tensor(0.4))[0, node], x)
@@ -180,3 +181,27 @@ def test_a_graph_without_edges_is_one_filter_for_all_nodes():
     network, x, t = network_on(graph.spectrum), normal(2, 3), torch.tensor(0.4)
     alone = network(x.reshape(6, 1).expand(6, 3), t)  # with S = I a node sees itself only
     close(network(x, t), alone[:, 0].reshape(2, 3), FLOAT32)
+
+
+# -- how it starts -----------------------------------------------------------------------------------------------------
+
+
+def test_it_starts_as_in_gads_release():
+    """Taps normal with sd 0.05, weights uniform within sqrt(6 / (in + out)), biases zero, scales one."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = DenoiserGNN(GRAPHS["weighted"].spectrum, Setting(width=256, blocks=2, taps=63, time_dim=254))
+    for name, parameter in network.named_parameters():
+        p = parameter.detach().double().flatten()
+        if name.endswith("bias"):
+            assert not p.any()
+        elif "norm" in name:
+            assert (p == 1).all()
+        elif name.endswith(".h"):
+            assert float(p.std()) == pytest.approx(0.05, rel=5 / math.sqrt(2 * len(p)))
+            assert abs(float(p.mean())) < 5 * 0.05 / math.sqrt(len(p))
+            assert float((p / 0.05).pow(4).mean()) == pytest.approx(3, abs=5 * math.sqrt(96 / len(p)))
+        else:
+            bound = math.sqrt(6 / sum(parameter.shape))
+            assert 0.97 * bound < float(p.abs().max()) <= bound * (1 + 1e-6)
+            assert float(p.square().mean()) == pytest.approx(bound**2 / 3, rel=5 * math.sqrt(4 / 5 / len(p)))

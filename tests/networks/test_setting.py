@@ -94,9 +94,13 @@ def test_a_backbone_from_outside_trains_saves_and_loads_with_a_setting_of_its_ow
 
 
 def test_the_settings_of_another_backbone_are_unknown(toy):
-    with pytest.raises(InputError, match=r"got setting 'width'\nexpected one of method, .*, hidden, slope, start, lr"):
+    with pytest.raises(
+        InputError, match=r"got setting 'width'\nexpected one of method, .*, hidden, slope, start, optimizer, lr"
+    ):
         grcd.Config(backbone="toy", width=64)
-    with pytest.raises(InputError, match=r"got setting 'hidden'\nexpected one of method, .*, time_dim, lr"):
+    with pytest.raises(
+        InputError, match=r"got setting 'hidden'\nexpected one of method, .*, time_dim, shift, optimizer, lr"
+    ):
         grcd.Config(hidden=7)
     with pytest.raises(InputError, match=r"hidden = 101\nexpected .* from 1 to 100"):
         grcd.Config(backbone="toy", hidden=101)

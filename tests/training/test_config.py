@@ -27,8 +27,8 @@ REAL = [key for key, value in Config().to_dict().items() if isinstance(value, fl
 def test_defaults_are_the_papers_hyperparameters():
     """Table app_hparams; ``eps_ref`` and ``t`` included. Width x blocks x taps decide the 61,185 parameters."""
     paper = {"kappa": 2.0, "sigma": 1.0, "delta": 0.05, "t_min": 0.02, "t_max": 1.0, "eps_ref": 1e-6}
-    paper |= {"backbone": "gnn", "width": 128, "blocks": 3, "taps": 5, "time_dim": 64}
-    paper |= {"lr": 3e-4, "weight_decay": 1e-4, "batch": 256, "clip": 1.0, "ema": 0.999}
+    paper |= {"backbone": "gnn", "width": 128, "blocks": 3, "taps": 5, "time_dim": 64, "shift": "scaled"}
+    paper |= {"optimizer": "adam", "lr": 3e-4, "weight_decay": 1e-4, "batch": 256, "clip": 1.0, "ema": 0.999}
     paper |= {"validate_every": 250, "patience": 8, "tolerance": 0.002, "max_updates": 40_000}
     own = {"method": "grcd", "seed": 0, "stopping": "gain", "marginals": "z-score", "support": ""}
     own |= {"window": 1, "calendar": "auto"}
@@ -87,7 +87,7 @@ def test_what_is_no_finite_number_is_refused(value):
 
 @pytest.mark.parametrize("value", [0, -1])
 def test_what_has_to_be_positive_is(value):
-    for key in sorted({*WHOLE, *REAL} - {"seed", "weight_decay"}):
+    for key in sorted({*WHOLE, *REAL} - {"seed", "weight_decay", "ema"}):
         refused(key, value, f"got {key} = {value}.*\nexpected a value above zero: from .*\nto fix: .*{key}")
 
 
@@ -107,6 +107,7 @@ def test_absurd_numbers_are_refused(setting):
         ({"t_min": 1.0}, "t_min < t_max"),
         ({"t_min": 0.5, "t_max": 0.4}, "t_min < t_max"),
         ({"ema": 1.0}, "ema below 1"),
+        ({"ema": -0.1}, "a value from 0 to 1"),
         ({"time_dim": 63}, "an even time_dim"),
     ],
 )
@@ -204,7 +205,8 @@ def test_the_default_and_what_takes_one_part_of_it_back_have_a_network_each():
 
 
 def test_a_method_with_settings_of_its_own_shares_no_network_with_one_without():
-    native = {"width": 24, "batch": 128, "max_updates": 785_000, "patience": 10**9, "validate_every": 2500}
+    native = {"width": 24, "shift": "unscaled", "optimizer": "adamw", "lr": 1e-4, "batch": 128, "ema": 0.0}
+    native |= {"stopping": "none", "max_updates": 785_000, "validate_every": 2500}
     assert dict(find("gad-native").settings) == native
     own = ["grcd", "grcd-full", "grcd-spectral", "grcd-gnn", "gad-native"]
     assert [name for name, method in METHODS.items() if method.settings] == own
@@ -239,3 +241,9 @@ def test_a_short_list_shows_the_first_and_counts_the_rest(names, limit):
     shown, _, rest = some(iter(names), limit).partition(" and ")
     assert shown == ", ".join(map(str, names[:limit]))
     assert rest == (f"{len(names) - limit} more" if len(names) > limit else "")
+
+
+@pytest.mark.parametrize(("key", "known"), [("optimizer", "adam, adamw"), ("shift", "scaled, unscaled")])
+def test_an_unknown_optimizer_or_shift_lists_the_known_ones(key, known):
+    with pytest.raises(InputError, match=f"got {key} 'sgd'\nexpected one of {known}"):
+        Config.make(**{key: "sgd"})

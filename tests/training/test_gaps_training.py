@@ -117,13 +117,24 @@ def test_where_the_reference_is_the_truth_gaps_leave_nothing_to_learn(tiny, q):
 def test_validation_with_gaps_is_the_mean_square_over_observed_entries(patchy):
     setting = Setting(patchy)
     validation = Validation(setting.parameterisation, setting.x_val, setting.config, setting.reference)
-    noise, q = validation.draws()
+    [(noise, q)] = validation.draws()
     known = (setting.x_val.isfinite()).repeat(35, 1)
     left = noise - setting.reference.eps(validation.x + q * noise, q)
     expected = np.mean([float(e) ** 2 for e in left[known]])
     assert validation.baseline(setting.reference) == pytest.approx(expected, rel=1e-12)
     assert validation(Zeros()) == pytest.approx(expected, rel=1e-12)
     assert torch.equal(validation.x[known], setting.x_val.repeat(35, 1)[known])
+
+
+def test_the_papers_error_with_gaps_is_the_mean_square_over_observed_entries(patchy):
+    setting = Setting(patchy, stopping="paper")
+    validation = Validation(setting.parameterisation, setting.x_val, setting.config, setting.reference)
+    known, squares = setting.x_val.isfinite(), []
+    for noise, q in validation.draws():
+        left = q * (noise - setting.reference.eps(validation.x + q * noise, q))
+        squares += [float(e) ** 2 for e in left[known]]
+    assert validation.baseline(setting.reference) == pytest.approx(np.mean(squares), rel=1e-12)
+    assert validation(Zeros()) == pytest.approx(np.mean(squares), rel=1e-12)
 
 
 def test_with_gaps_the_baseline_of_the_truth_is_still_the_best_possible_error(tiny):

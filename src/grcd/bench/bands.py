@@ -9,7 +9,7 @@ independent, and two of their roots are taken in logarithms, for a factor is as 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,11 +93,4 @@ def beside_paper(suite: str, results: Path, seeds: Sequence[int] = SEEDS) -> dic
         ours = collected(suite, suites.cells(suite, settings, seeds), results)
     except InputError:  # nothing of the suite was measured
         ours = {}
-    return {key: ours.get(_stand_in(key, ours), Entry(paper=value)) for key, value in printed(suite).items()}
-
-
-def _stand_in(key: Key, ours: Iterable[Key]) -> Key:
-    """The row that is the paper's: its third-order multistep is the form that halves the second difference."""
-    setting, row, nfe = key
-    halved = (setting, row.replace("dpm++3m", "dpm++3m-halved"), nfe)
-    return halved if halved in ours else key
+    return {key: ours.get(key, Entry(paper=value)) for key, value in printed(suite).items()}

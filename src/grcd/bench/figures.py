@@ -12,7 +12,7 @@ which no logarithmic axis shows: values below ``LEAST``, where chance decides, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ STYLES = {  # colour, marker and its size; GRCD's in full colours, large below s
     "clock+reference+residual": ("#93a86b", "*", 6),
 }
 OTHER = ("#777777", ".", 5)  # a method of one's own
-PLACES = dict(zip(suites.SETTINGS, "osD^v", strict=True))  # markers of settings
+PLACES = {"metr-la": "o", "molene": "s", "sbm-c1": "D", "sbm-c4": "^", "sbm-c16": "v"}  # markers of settings
 VIVID = {  # ten methods told apart by colour alone, where lines do not help
     "grcd-rho3": "#d7191c",
     "grcd-rho1": "#fd8d3c",
@@ -62,15 +62,17 @@ VIVID = {  # ten methods told apart by colour alone, where lines do not help
     "static-precond": "#41b6c4",
     "conjugate-precond": "#1a9850",
 }
+Seeds = Mapping[str, Sequence[int]]  # by setting
 
 
 def draw(
-    results: Path, out: Path, settings: Sequence[str] = (), seeds: Sequence[int] = (0, 1, 2)
+    results: Path, out: Path, settings: Sequence[str] = (), seeds: Sequence[int] | None = None
 ) -> tuple[list[Path], dict[str, InputError]]:
     """Draw what there are cells for. Returns the files, and for each figure left out what it lacks."""
     settings = list(dict.fromkeys(cell.setting for cell in suites.cells("main", settings, seeds)))  # none unknown
     written, without = [], {}
-    for name, make in _figures(settings, seeds, results).items():
+    of = {setting: tuple(seeds or suites.seeds_of("main", setting)) for setting in settings}
+    for name, make in _figures(of, results).items():
         try:
             figure = make()
         except InputError as error:
@@ -82,18 +84,22 @@ def draw(
         raise InputError(
             f"nothing to draw in {results}",
             "measured cells of main, snr or cost",
-            command("main", settings, seeds, results),
+            command("main", settings, _all(of), results),
         )
     return written, without
 
 
-def _figures(settings: list[str], seeds: Sequence[int], results: Path) -> dict[str, Callable[[], Figure]]:
-    drawings: dict[str, Callable[[], Figure]] = {"paper.png": partial(_paper, settings, seeds, results)}
-    drawings["terminal-snr.png"] = partial(_terminal_snr, settings, seeds, results)
-    if "metr-la" in settings:
-        drawings["sensor-std.png"] = partial(_sensor_std, seeds, results)
-    drawings |= {f"cost-{s}.png": partial(_cost, s, seeds, results) for s in settings}
-    return drawings | {f"nfe-{s}.png": partial(_nfe, s, seeds, results) for s in settings}
+def _figures(of: Seeds, results: Path) -> dict[str, Callable[[], Figure]]:
+    drawings: dict[str, Callable[[], Figure]] = {"paper.png": partial(_paper, list(of), _all(of), results)}
+    drawings["terminal-snr.png"] = partial(_terminal_snr, of, results)
+    if "metr-la" in of:
+        drawings["sensor-std.png"] = partial(_sensor_std, of["metr-la"], results)
+    drawings |= {f"cost-{s}.png": partial(_cost, s, seeds, results) for s, seeds in of.items()}
+    return drawings | {f"nfe-{s}.png": partial(_nfe, s, seeds, results) for s, seeds in of.items()}
+
+
+def _all(of: Seeds) -> list[int]:
+    return sorted(set().union(*of.values()))
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------------
@@ -142,11 +148,11 @@ def _paper_legend(figure: Figure, axis: Axes, settings: Sequence[str]) -> None:
     figure.legend(loc="outside right center", frameon=False, fontsize=9)
 
 
-def _terminal_snr(settings: Sequence[str], seeds: Sequence[int], results: Path) -> Figure:
-    gains = {setting: ratios(setting, seeds, results) for setting in settings}
+def _terminal_snr(of: Seeds, results: Path) -> Figure:
+    gains = {setting: ratios(setting, seeds, results) for setting, seeds in of.items()}
     gains = {setting: regimes for setting, regimes in gains.items() if any(regimes.values())}
     if not gains:
-        raise lacking("of both terminal references", "snr", settings, seeds, results)
+        raise lacking("of both terminal references", "snr", list(of), _all(of), results)
     figure = Figure(figsize=(2.4 + 1.1 * max(len(gains), 3), 4.2), layout="constrained", dpi=150)
     axis = figure.subplots()
     axis.axhline(1, color=INK, linestyle="--", linewidth=1, zorder=1)

@@ -31,11 +31,16 @@ from ..evaluation import baselines, controls
 from ..model import GRCD, train
 from ..training.config import Config
 from ..training.methods import METHODS, sharing
+from . import suites
 from .cells import Baseline, Cell, Generated, done, read, write
 from .measuring import measurement
 
 T = TypeVar("T")
 PROTOCOL = {"stopping": "paper"}
+COMPARATORS: dict[str, dict[str, Any]] = {  # by method: what the paper's figures say of it in some settings
+    name: {setting: {"kappa": suites.NEAR_ZERO[setting]} for setting in ("sbm-c1", "sbm-c4", "sbm-c16")}
+    for name in ("wsd-scalar", "wsd-graph")
+}
 
 
 def run(
@@ -94,7 +99,8 @@ def _refuse_others(cell: Cell, results: Path, settings: dict) -> None:
 def _chosen(cell: Cell, settings: dict) -> dict:
     """What a cell's network is trained with: the paper's protocol, the method's own, those for all, the cell's."""
     own = {"kappa": cell.kappa} if isinstance(cell, Generated) and cell.kappa is not None else {}
-    return PROTOCOL | dict(METHODS[cell.method].settings) | settings | own
+    here = COMPARATORS.get(cell.method, {}).get(cell.setting, {})
+    return PROTOCOL | dict(METHODS[cell.method].settings) | here | settings | own
 
 
 def _each(work: Callable[[list[Cell]], T], groups: list[list[Cell]], jobs: int) -> Iterator[T]:

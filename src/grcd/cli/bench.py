@@ -23,7 +23,10 @@ Settings = Annotated[
     str | None, typer.Option("--settings", help="Which datasets, with commas; by default the suite's.")
 ]
 Methods = Annotated[str | None, typer.Option("--methods", help="Only these methods, with commas.")]
-Seeds = Annotated[str, typer.Option(help="Which seeds, with commas.")]
+Seeds = Annotated[
+    str | None,
+    typer.Option(help="Which seeds, with commas; by default 0 to 2, and 0 to 4 of the paper's small settings."),
+]
 Results = Annotated[Path, typer.Option(help="Where the cells are. (Those of the project itself: results.)")]
 REASONS = 5  # that are printed of what went wrong
 OWN = Path("runs/bench-results")  # not the project's, which hold all cells already
@@ -33,7 +36,7 @@ OWN = Path("runs/bench-results")  # not the project's, which hold all cells alre
 def run(
     suite: Suite,
     settings: Settings = None,
-    seeds: Seeds = "0,1,2",
+    seeds: Seeds = None,
     methods: Methods = None,
     device: Device = "auto",
     jobs: Annotated[int, typer.Option(help="Trainings side by side.")] = 1,
@@ -46,7 +49,7 @@ def run(
     """Compute the cells of a suite that are not there yet. Interrupt it anywhere: the same command goes on."""
     from ..bench import runner, suites
 
-    cells = suites.cells(suite, parsing.listed(settings), parsing.numbers(seeds), parsing.listed(methods))
+    cells = suites.cells(suite, parsing.listed(settings), _chosen(seeds), parsing.listed(methods))
     computed, failed = runner.run(cells, results, runs, device, jobs, parsing.settings(chosen or []))
     print(f"{suite}: {len(cells)} cells, {computed} computed now, {failed} failed")
     for reason, count in list(runner.failures(cells, results).items())[:REASONS]:
@@ -58,7 +61,7 @@ def run(
 def table(
     suite: Suite,
     settings: Settings = None,
-    seeds: Seeds = "0,1,2",
+    seeds: Seeds = None,
     kind: Annotated[str, typer.Option("--format", help="md, tex or csv.")] = "md",
     results: Results = OWN,
 ) -> None:
@@ -66,14 +69,15 @@ def table(
     from ..bench import suites, tables
 
     _refuse_file(results)
-    cells = suites.cells(suite, parsing.listed(settings), parsing.numbers(seeds))
-    print(tables.table(suite, cells, parsing.numbers(seeds), results, kind), end="")
+    cells = suites.cells(suite, parsing.listed(settings), _chosen(seeds))
+    over = _chosen(seeds) or sorted({cell.seed for cell in cells if cell.needs_network})
+    print(tables.table(suite, cells, over, results, kind), end="")
 
 
 @app.command("figures")
 def figures(
     settings: Annotated[str | None, typer.Option(help="Which datasets, with commas; by default all.")] = None,
-    seeds: Seeds = "0,1,2",
+    seeds: Seeds = None,
     results: Results = OWN,
     out: Annotated[Path | None, typer.Option(help="Where to draw; by default RESULTS/figures.")] = None,
 ) -> None:
@@ -81,13 +85,16 @@ def figures(
     from ..bench import figures as drawing
 
     _refuse_file(results)
-    written, lacking = drawing.draw(
-        results, out or results / "figures", parsing.listed(settings), parsing.numbers(seeds)
-    )
+    written, lacking = drawing.draw(results, out or results / "figures", parsing.listed(settings), _chosen(seeds))
     for path in written:
         print(f"drawn: {path}")
     for name, error in lacking.items():
         print(f"left out: {name}: {error.got}; {error.do}")
+
+
+def _chosen(seeds: str | None) -> list[int] | None:
+    """None: the suite's own."""
+    return None if seeds is None else parsing.numbers(seeds)
 
 
 def _refuse_file(results: Path) -> None:

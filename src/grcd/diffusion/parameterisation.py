@@ -77,6 +77,18 @@ class Parameterisation(ABC):
     def decoded(self, x: Tensor, output: Tensor, q: Level) -> Tensor:
         """The noise that this output stands for."""
 
+    def corrupted(self, x0: Tensor, eps: Tensor, q: Level) -> Tensor:
+        """What a signal becomes by this noise."""
+        return x0 + q * eps
+
+    def cleaned(self, x: Tensor, output: Tensor, q: Level) -> Tensor:
+        """The signal that this output stands for, ``x_0 = x~ - q eps_hat``."""
+        return x - q * self.decoded(x, output, q)
+
+    def of_reference(self, reference: Reference, x: Tensor, q: Level) -> Tensor:
+        """The output that stands for what the reference alone predicts."""
+        return self.target(x, reference.eps(x, q), q)
+
     def seen(self, x: Tensor, q: Level) -> Tensor:
         """What the network looks at: the signal in graph coordinates."""
         return self.process.to_graph(x, q)
@@ -99,14 +111,23 @@ class Parameterisation(ABC):
 
         Where entries of ``x0`` were not observed, ``weight`` (batch, nodes) says what each node counts.
         """
-        x = x0 + q * eps
+        x = self.corrupted(x0, eps, q)
         square = (self.output(network, x, q) - self.target(x, eps, q)).square()
         return (square if weight is None else weight * square).mean(-1)
 
     def baseline(self, reference: Reference, x0: Tensor, eps: Tensor, q: Tensor) -> Tensor:  # (batch, nodes)
         """The squared error, in the same terms, of the noise that the reference alone predicts."""
-        x = x0 + q * eps
-        return (self.target(x, reference.eps(x, q), q) - self.target(x, eps, q)).square()
+        x = self.corrupted(x0, eps, q)
+        return (self.of_reference(reference, x, q) - self.target(x, eps, q)).square()
+
+    def signal_error(
+        self, predict: nn.Module | Reference, x0: Tensor, eps: Tensor, q: Tensor
+    ) -> Tensor:  # (batch, nodes)
+        """The squared error of the denoised signal, the same quantity whatever the parameterisation: of a network's, or
+        of what a reference alone makes of it."""
+        x = self.corrupted(x0, eps, q)
+        output = self.of_reference(predict, x, q) if isinstance(predict, Reference) else self.output(predict, x, q)
+        return (self.cleaned(x, output, q) - x0).square()
 
 
 @dataclass(frozen=True)
@@ -212,7 +233,8 @@ class ConjugatePreconditioned(Preconditioned):
 class Denoised(Parameterisation):
     """GAD: the network predicts ``x_0`` from ``x = H x_0 + sqrt(Sigma) eps``, by its time ``t`` in place of ``q``.
 
-    The objective ``|x_0_hat - x_0|^2 / (1 + 2 sigma^2 c)`` plus a little total variation ``x_0_hat' L x_0_hat``.
+    The objective is the mean of ``(x_0_hat - x_0)^2 / (1 + 2 sigma^2 c)`` plus 0.005 times the total variation
+    ``x_0_hat' L x_0_hat``, ``L`` the combinatorial Laplacian: summed over nodes, as in GAD's release.
     """
 
     process: HeatProcess
@@ -221,6 +243,14 @@ class Denoised(Parameterisation):
     def corrupted(self, x0: Tensor, eps: Tensor, t: Level) -> Tensor:
         p = self.process
         return p.nodes(p.modes(x0) * p.a(t) + p.modes(eps) * p.variance(t).sqrt())
+
+    def cleaned(self, x: Tensor, output: Tensor, t: Level) -> Tensor:
+        return output
+
+    def of_reference(self, reference: Reference, x: Tensor, t: Level) -> Tensor:
+        """Its posterior mean of ``x_0``, in whose basis the process is diagonal."""
+        p, (part,) = self.process, reference.parts
+        return p.nodes(p.modes(x) * part.v * p.a(t) / (part.v * p.a(t) ** 2 + p.variance(t)))
 
     def seen(self, x: Tensor, t: Level) -> Tensor:
         return x
@@ -240,15 +270,11 @@ class Denoised(Parameterisation):
         x0_hat = self.output(network, self.corrupted(x0, eps, t), t)
         square = (x0_hat - x0).square()
         fit = (square if weight is None else weight * square).mean(-1, keepdim=True)
-        smooth = (p.modes(x0_hat).square() * (p.lam - p.lam.min())).mean(-1, keepdim=True)
-        return (fit / (1 + 2 * p.sigma**2 * p.c(t)) + self.tv * smooth).squeeze(-1)
+        return (fit / (1 + 2 * p.sigma**2 * p.c(t))).squeeze(-1) + self.tv * p.variation(x0_hat)
 
     def baseline(self, reference: Reference, x0: Tensor, eps: Tensor, t: Tensor) -> Tensor:
-        """The reference's posterior mean of ``x_0``, in whose basis the process is diagonal."""
-        p, (part,) = self.process, reference.parts
-        x, v = p.modes(self.corrupted(x0, eps, t)), part.v
-        x0_hat = p.nodes(x * v * p.a(t) / (v * p.a(t) ** 2 + p.variance(t)))
-        return (x0_hat - x0).square() / (1 + 2 * p.sigma**2 * p.c(t))
+        x = self.corrupted(x0, eps, t)
+        return (self.of_reference(reference, x, t) - x0).square() / (1 + 2 * self.process.sigma**2 * self.process.c(t))
 
 
 def make(name: str, process: Process, reference: Reference) -> Parameterisation:

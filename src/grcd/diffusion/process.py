@@ -43,6 +43,7 @@ from torch import Tensor
 
 from ..graphs.graph import Spectrum
 from ..graphs.kronecker import Basis
+from ..graphs.space import SignalSpace
 from ..references.propagator import Level
 from .grids import Grid
 
@@ -54,7 +55,7 @@ class Process(ABC):
 
     @classmethod
     @abstractmethod
-    def of(cls, spectrum: Spectrum, settings: dict[str, Any]) -> Self:
+    def of(cls, space: SignalSpace, settings: dict[str, Any]) -> Self:
         """On a graph, with those of the settings (``Config.process``, and ``levels``) that concern it."""
 
     @abstractmethod
@@ -120,8 +121,8 @@ class ConjugateProcess(Isotropic):
     t_max: float = 1.0
 
     @classmethod
-    def of(cls, spectrum: Spectrum, settings: dict[str, Any]) -> ConjugateProcess:
-        return cls.on(spectrum, **{key: value for key, value in settings.items() if key != "levels"})
+    def of(cls, space: SignalSpace, settings: dict[str, Any]) -> ConjugateProcess:
+        return cls.on(space.spectrum, **{key: value for key, value in settings.items() if key != "levels"})
 
     @classmethod
     def on(cls, spectrum: Spectrum, delta: float = 0.05, **settings: float) -> ConjugateProcess:
@@ -223,7 +224,8 @@ class VEProcess(Isotropic):
     spread: float = 1.2
 
     @classmethod
-    def of(cls, spectrum: Spectrum, settings: dict[str, Any]) -> VEProcess:
+    def of(cls, space: SignalSpace, settings: dict[str, Any]) -> VEProcess:
+        spectrum = space.spectrum
         return cls(torch.from_numpy(spectrum.scaled(settings["delta"])), spectrum.basis, *settings["levels"])
 
     def to(self, device: torch.device | str) -> VEProcess:
@@ -252,17 +254,24 @@ class HeatProcess(Process):
     alpha: float = 4.0
     c_min: float = 0.1
     draw: float = 0.65  # exponent of the training draw
+    laplacian: Basis | None = None  # (nodes, nodes) combinatorial: what its objective asks for beside
 
     @classmethod
-    def of(cls, spectrum: Spectrum, settings: dict[str, Any]) -> HeatProcess:
-        return cls.on(spectrum)
+    def of(cls, space: SignalSpace, settings: dict[str, Any]) -> HeatProcess:
+        return replace(cls.on(space.spectrum), laplacian=space.combinatorial)
 
     @classmethod
     def on(cls, spectrum: Spectrum, gamma: float = 0.8) -> HeatProcess:
         return cls(torch.from_numpy(spectrum.lam + gamma), spectrum.basis)
 
     def to(self, device: torch.device | str) -> HeatProcess:
-        return replace(self, lam=self.lam.to(device), U=self.U.to(device))
+        laplacian = None if self.laplacian is None else self.laplacian.to(device)
+        return replace(self, lam=self.lam.to(device), U=self.U.to(device), laplacian=laplacian)
+
+    def variation(self, x: Tensor) -> Tensor:  # (batch, nodes) -> (batch,)
+        """Total variation ``x' L x`` with the combinatorial Laplacian."""
+        assert self.laplacian is not None, "a process on a spectrum alone knows no total variation"
+        return ((x @ self.laplacian) * x).sum(-1)
 
     @property
     def k(self) -> float:

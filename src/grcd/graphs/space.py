@@ -26,6 +26,8 @@ from ..core.errors import InputError, whole_number
 from .graph import Graph, Spectrum, fix_signs
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from .kronecker import Kronecker
 
 
@@ -83,6 +85,18 @@ class SignalSpace:
         time, space = path(self.steps).scaled(), self.graph.spectrum.scaled()
         lam = self.weights[0] * time[:, None] + self.weights[1] * space
         return ProductSpectrum(np.repeat(lam.ravel(), self.channels), self.graph.spectrum.U, self.steps, self.channels)
+
+    @property
+    def combinatorial(self) -> Tensor | Kronecker:  # (d, d)
+        """The combinatorial Laplacian of the graph, at every moment and in every channel by itself."""
+        import torch  # which reading a graph can do without
+
+        from .kronecker import Kronecker
+
+        laplacian, axes = torch.from_numpy(self.graph.combinatorial.toarray()), self.axes
+        if len(axes) == 1:
+            return laplacian
+        return Kronecker(*(laplacian if name == "nodes" else size for name, size in axes.items()))
 
 
 @dataclass(frozen=True)

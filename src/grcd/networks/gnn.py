@@ -4,10 +4,10 @@
     block     per-channel polynomial filter  sum_k h_kc S^k  (taps S^0 .. S^5),  linear,  SiLU,  LayerNorm
     output    linear (width -> 1), plus the input signal
 
-with ``S = L / lambda_max``. The filter of channel ``c`` is ``U diag(R_c) U^T`` with the response
-``R_nc = sum_k h_kc lam_n^k``, so it costs two products with ``U`` whatever the number of taps; the plain way takes five
-products with ``S``. And the first filter needs only one: the input layer is linear, so it can be applied to the
-coefficients, ``U^T (x w^T + 1 tau^T) = (U^T x) w^T + (U^T 1) tau^T``.
+with ``S = L / lambda_max`` (or ``L`` itself, as in GAD's release). The filter of channel ``c`` is ``U diag(R_c) U^T``
+with the response ``R_nc = sum_k h_kc lam_n^k``, so it costs two products with ``U`` whatever the number of taps; the
+plain way takes five products with ``S``. And the first filter needs only one: the input layer is linear, so it can be
+applied to the coefficients, ``U^T (x w^T + 1 tau^T) = (U^T x) w^T + (U^T 1) tau^T``.
 
 Per signal and channel, the three filters then take five products of ``2 N^2`` operations (the plain way: fifteen),
 the mixes ``3 N`` times ``2 width``.
@@ -15,6 +15,9 @@ the mixes ``3 N`` times ``2 width``.
 Matrix units want multiples of eight, so ``U`` is padded with ghost nodes and ghost modes: rows and columns
 of zeros, through which nothing reaches the real ones. On a product graph ``U`` is applied one axis at a time (see
 ``graphs/space``), without ghosts; nothing else changes.
+
+It starts as in GAD's release, whose network the paper takes: taps normal with standard deviation 0.05, weights
+Xavier-uniform, biases zero (docs/paper.md).
 """
 
 from __future__ import annotations
@@ -22,16 +25,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..core.errors import InputError
+from ..core.errors import InputError, unknown
 from ..core.settings import ranged
 from ..graphs.graph import Spectrum
 from ..graphs.kronecker import Basis, Kronecker
 from .kernels import silu_norm
 from .setting import NetworkSetting
+
+SHIFTS = ("scaled", "unscaled")
 
 
 @dataclass(frozen=True)
@@ -42,13 +48,20 @@ class Setting(NetworkSetting):
     blocks: int = ranged(3, most=1000)
     taps: int = ranged(5, most=1000)
     time_dim: int = ranged(64, most=1 << 16)
+    shift: str = "scaled"  # or "unscaled": L as it is, in place of L / lambda_max
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.shift not in SHIFTS:
+            raise unknown("shift", self.shift, SHIFTS)
         if self.time_dim % 2:
             raise InputError(
                 f"time_dim = {self.time_dim}", "an even time_dim", "choose an even one: cosines and sines come in pairs"
             )
+
+    def eigenvalues(self, spectrum: Spectrum) -> np.ndarray:  # (modes,)
+        """Of the shift ``S``."""
+        return spectrum.scaled() if self.shift == "scaled" else spectrum.lam
 
     def size(self, nodes: int) -> int:
         block = (self.taps + 1 + self.width + 3) * self.width
@@ -72,14 +85,20 @@ def embedded(t: Tensor, frequencies: Tensor) -> Tensor:  # () or (batch, 1) -> (
     return torch.cat([phase.cos(), phase.sin()], dim=-1)
 
 
+def _linear(inputs: int, outputs: int) -> nn.Linear:
+    layer = nn.Linear(inputs, outputs)
+    nn.init.xavier_uniform_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
 class Block(nn.Module):
     """``LayerNorm(SiLU(linear(filter(h))))``; takes graph-Fourier coefficients, returns node values."""
 
     def __init__(self, width: int, taps: int):
         super().__init__()
-        # The paper does not say how taps start; of what was tried this comes nearest to its figures (docs/paper.md).
-        self.h = nn.Parameter(0.1 * torch.randn(taps + 1, width))
-        self.mix = nn.Linear(width, width)
+        self.h = nn.Parameter(0.05 * torch.randn(taps + 1, width))
+        self.mix = _linear(width, width)
         self.norm = nn.LayerNorm(width)
 
     def forward(self, z: Tensor, U: Basis, powers: Tensor) -> Tensor:  # (batch, modes, width) -> (batch, nodes, width)
@@ -97,7 +116,7 @@ class DenoiserGNN(nn.Module):
     def __init__(self, spectrum: Spectrum, setting: Setting):
         super().__init__()
         width, taps, time_dim = setting.width, setting.taps, setting.time_dim
-        lam, U = torch.from_numpy(spectrum.scaled()), spectrum.basis
+        lam, U = torch.from_numpy(setting.eigenvalues(spectrum)), spectrum.basis
         self.nodes, ghosts = len(lam), -len(lam) % 8 if isinstance(U, Tensor) else 0
         U = F.pad(U, (0, ghosts) * 2) if isinstance(U, Tensor) else U
         parts = {f"U{k}": factor for k, factor in enumerate([U] if isinstance(U, Tensor) else U.factors)}
@@ -109,9 +128,9 @@ class DenoiserGNN(nn.Module):
             "frequencies": frequencies(time_dim),
         }.items():
             self.register_buffer(name, value.float().contiguous(), persistent=False)  # comes from the graph
-        self.input = nn.Linear(1 + time_dim, width)
+        self.input = _linear(1 + time_dim, width)
         self.blocks = nn.ModuleList(Block(width, taps) for _ in range(setting.blocks))
-        self.output = nn.Linear(width, 1)
+        self.output = _linear(width, 1)
 
     @property
     def U(self) -> Basis:  # (nodes, modes), with ghosts

@@ -82,7 +82,7 @@ class NodeNet(nn.Module):
         super().__init__()
         width, time_dim = setting.width, setting.time_dim
         U = dense(spectrum.basis).numpy()
-        S = (U * spectrum.scaled()) @ U.T
+        S = (U * setting.eigenvalues(spectrum)) @ U.T
         nodes = len(S)
         self.register_buffer("S", torch.from_numpy(S).float().contiguous(), persistent=False)  # comes from the graph
         self.register_buffer("frequencies", frequencies(time_dim).float(), persistent=False)

@@ -19,6 +19,8 @@ from ..networks.setting import NetworkSetting
 from . import methods
 from .stopping import RULES
 
+OPTIMIZERS = ("adam", "adamw")  # weight decay in the gradient, or beside it
+
 
 @dataclass(frozen=True, init=False)
 class Config(Settings):
@@ -46,11 +48,12 @@ class Config(Settings):
     backbone: str = "gnn"
     network: NetworkSetting = field(default_factory=networks.find(backbone).setting)
     # training
+    optimizer: str = "adam"
     lr: float = ranged(3e-4, 1e-30, 1e30)  # training that diverges says so
     weight_decay: float = ranged(1e-4, 0, 1e3)
     batch: int = ranged(256, most=1 << 24)
     clip: float = 1.0
-    ema: float = 0.999
+    ema: float = ranged(0.999, 0, 1)  # 0: the weights themselves, no average
     validate_every: int = 250
     stopping: str = "gain"
     patience: int = 8
@@ -83,6 +86,8 @@ class Config(Settings):
         methods.find(self.method)
         if self.stopping not in RULES:
             raise unknown("stopping rule", self.stopping, RULES)
+        if self.optimizer not in OPTIMIZERS:
+            raise unknown("optimizer", self.optimizer, OPTIMIZERS)
         if self.marginals not in MARGINALS:
             raise unknown("marginals", self.marginals, MARGINALS)
         object.__setattr__(self, "support", support_of(self.support))

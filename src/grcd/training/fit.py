@@ -61,7 +61,7 @@ def fit(
 def process_of(space: SignalSpace, config: Config, device: torch.device) -> Process:
     """The forward process of a method, with the settings that concern it."""
     method = methods.find(config.method)
-    return PROCESSES[method.process].of(space.spectrum, config.process | {"levels": method.levels}).to(device)
+    return PROCESSES[method.process].of(space, config.process | {"levels": method.levels}).to(device)
 
 
 def fresh_network(space: SignalSpace, config: Config, device: torch.device) -> nn.Module:

@@ -38,6 +38,7 @@ from .stopping import Plateau
 CHUNK = 16  # updates whose random numbers are drawn together
 VALIDATION_DRAWS = 1024  # at least; small validation splits are used several times, with other noise
 VALIDATION_MOST = 5000  # signals; of larger splits so many, evenly spaced
+LEVELS = 8  # at which the paper's rule validates every signal: the middles of eighths of the training distribution
 
 
 class Training:
@@ -81,9 +82,8 @@ class State(Training):
     def __init__(self, network: nn.Module, config: Config, baseline: float):
         parameters = list(network.parameters())
         cuda = parameters[0].is_cuda
-        self.optimizer = torch.optim.Adam(
-            parameters, lr=config.lr, weight_decay=config.weight_decay, fused=True, capturable=cuda
-        )
+        kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
+        self.optimizer = kind(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=True, capturable=cuda)
         begin_adam(self.optimizer, parameters)
         plateau = Plateau(baseline, config.stopping, config.patience, config.tolerance)
         super().__init__(network, {"adam": self.optimizer}, plateau)
@@ -181,42 +181,60 @@ class Update:
 class Validation:
     """The denoising error: of a network, and of the reference alone (the ``baseline``).
 
-    The draws are the same every time; under the stopping rule "paper" each validation has its own. Gaps are
-    filled once.
+    It is the loss, each signal at a level of its own; under the stopping rule "paper" the squared error of the denoised
+    signal, each at eight levels. The draws are the same every time. Gaps are filled once.
     """
 
     def __init__(
         self, parameterisation: Parameterisation, x_val: Tensor, config: Config, filler: Gaussian | None = None
     ):
         self.parameterisation, self.config = parameterisation, config
+        self.of_signal = config.stopping == "paper"
         x = x_val[evenly(len(x_val), VALIDATION_MOST)]
-        x = x.repeat(-(-VALIDATION_DRAWS // len(x)), 1)
+        x = x if self.of_signal else x.repeat(-(-VALIDATION_DRAWS // len(x)), 1)
         self.x, self.weight = Signals(x, filler, Stream(config.seed, "validation gaps", x.device))(slice(None))
         self.random = Stream(config.seed, "validation", x.device)
 
-    def draws(self, update: int = 0) -> tuple[Tensor, Tensor]:
-        """Noise and noise levels for every signal."""
-        n, first = len(self.x), 3 * update if self.config.stopping == "paper" else 0
-        noise = self.random.normal(first, self.x.numel()).view_as(self.x)
-        # Stratified: every stretch of the time axis is looked at, in random order over the signals.
-        u = (self.random.uniform(first + 1, n).argsort() + self.random.uniform(first + 2, n)) / n
-        return noise, self.parameterisation.process.training_level(u)[:, None]
+    def draws(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Noise and noise levels for every signal, as often as it is looked at."""
+        n, level = len(self.x), self.parameterisation.process.training_level
+        if self.of_signal:
+            for k in range(LEVELS):
+                u = torch.full((n, 1), (k + 0.5) / LEVELS, dtype=self.x.dtype, device=self.x.device)
+                yield self.random.normal(k, self.x.numel()).view_as(self.x), level(u)
+        else:
+            # Stratified: every stretch of the time axis is looked at, in random order over the signals.
+            u = (self.random.uniform(1, n).argsort() + self.random.uniform(2, n)) / n
+            yield self.random.normal(0, self.x.numel()).view_as(self.x), level(u)[:, None]
 
     @torch.no_grad()
-    def __call__(self, network: nn.Module, update: int = 0) -> float:
-        arguments = (self.x, *self.draws(update), *([] if self.weight is None else [self.weight]))
-        batches = zip(*(argument.split(self.config.batch) for argument in arguments), strict=True)
-        return float(torch.cat([self.parameterisation.losses(network, *batch) for batch in batches]).mean())
+    def __call__(self, network: nn.Module) -> float:
+        return float(torch.stack([self._errors(network, *drawn).mean() for drawn in self.draws()]).mean())
+
+    def _errors(self, network: nn.Module, noise: Tensor, q: Tensor) -> Tensor:  # (signals,)
+        how, errors = self.parameterisation, []
+        for k in range(0, len(self.x), self.config.batch):
+            rows = slice(k, k + self.config.batch)
+            drawn, weight = (self.x[rows], noise[rows], q[rows]), None if self.weight is None else self.weight[rows]
+            if self.of_signal:
+                errors.append(_weighted(how.signal_error(network, *drawn), weight).mean(-1))
+            else:
+                errors.append(how.losses(network, *drawn, weight))
+        return torch.cat(errors)
 
     def baseline(self, reference: Reference) -> float:
-        """The error of predicting the noise by the reference."""
-        noise, q = self.draws()
-        square = self.parameterisation.baseline(reference, self.x, noise, q)
-        return float((square if self.weight is None else self.weight * square).mean())
+        """The same error of what the reference alone predicts."""
+        square = self.parameterisation.signal_error if self.of_signal else self.parameterisation.baseline
+        errors = [_weighted(square(reference, self.x, *drawn), self.weight).mean() for drawn in self.draws()]
+        return float(torch.stack(errors).mean())
+
+
+def _weighted(square: Tensor, weight: Tensor | None) -> Tensor:
+    return square if weight is None else weight * square
 
 
 class Outcome:
-    """What training ends with: the EMA weights of the best validation, and how it went."""
+    """What training ends with: the EMA weights of the best validation (rule "none": the last), and how it went."""
 
     def __init__(self, state: Training):
         plateau = state.plateau
@@ -234,7 +252,8 @@ class Outcome:
 def _stopped(plateau: Plateau, update: int) -> str:
     if plateau.reached:
         return "validation stopped improving"
-    return f"max_updates reached{', still improving' if plateau.best_update == update else ''}"
+    improving = plateau.best_update == update and plateau.rule != "none"
+    return f"max_updates reached{', still improving' if improving else ''}"
 
 
 def train(
@@ -262,7 +281,7 @@ def train(
     repeat(
         state,
         lambda: update(*next(drawn)),
-        lambda: validation(state.ema, state.update),
+        lambda: validation(state.ema),
         update.total,
         config.validate_every,
         config.max_updates,

@@ -43,7 +43,10 @@ def _ve(parameterisation: str, about: str, levels: tuple[float, float] = VE_RANG
 
 
 _GAD = Method("denoised", "stationary", "euler-maruyama-heat", 1, "GAD: graph heat diffusion, its sampler", "heat")
-_NATIVE = (("width", 24), ("batch", 128), ("max_updates", 785_000), ("patience", 10**9), ("validate_every", 2500))
+_NATIVE = (
+    *(("width", 24), ("shift", "unscaled"), ("optimizer", "adamw"), ("lr", 1e-4), ("batch", 128), ("ema", 0.0)),
+    *(("stopping", "none"), ("max_updates", 785_000), ("validate_every", 2500)),
+)
 _LENGTH = (("lr", 1e-3), ("stopping", "gain"), ("max_updates", 12_000))
 _OURS = Method(
     "residual",

@@ -10,18 +10,18 @@ import grcd
 from grcd.data.catalog import sbm
 from grcd.graphs.graph import Spectrum
 
-# To refresh after a deliberate change of the data:  python tests/test_sbm.py
+# To refresh after a deliberate change of the data:  python tests/data/catalog/test_sbm.py
 CHECKSUMS = {
-    "graph": "01bf308cf7af4ce0f78ae3a5356a55e6ff29198970414bb1b1e78af852780990",
-    "sbm-c1 train": "14ba31a21e9493889f3149c138fcb9b27e69648be1e2a7fd871042fb81133f51",
-    "sbm-c1 val": "4ac673e8d650ac604e49d43c01b7144de8732ebf44d142ad7057e7b9e2d7fa6d",
-    "sbm-c1 test": "582ded21cc4ca7f5355f6be299bc1a249b8dc30a5e9006ccf200b1a5a5d26dcf",
-    "sbm-c4 train": "fc61727612ee2bcb1836ac6dcd66c77a1249905c35a6a67c9879c010e0f6ff9c",
-    "sbm-c4 val": "6f3670b01317db564c979ce5bcb12a5693602e7c7448ac28d2a0af9bfa4ab57c",
-    "sbm-c4 test": "757c4f9dcb57d6e3a5acca677d86b6c033ee53e9f0cd13d71578ba5082eac237",
-    "sbm-c16 train": "c12febfc812895e4d87decfde77eaa37edde265eb26b72cab41f458e6b63f0be",
-    "sbm-c16 val": "37effc186d736bc91879341c3cb82616bf3a5961baa1dbfcbaabd6464e8c20e2",
-    "sbm-c16 test": "4518e011a9426d9e65a58db094ad3c23a064419ad6bdbbe36c503593035a9793",
+    "graph": "ad9a7d7517440d6604db4c019c2f9737d463aa0efdd1b9d988f2a5a9c702af0c",
+    "sbm-c1 train": "25cf4f25623aa65a0e18ca5ae4c8c045e61f4732e6ed369795787a4219114964",
+    "sbm-c1 val": "342723c212093db7193724555a7a31dbf749eedac1d69e596a6108e39917c404",
+    "sbm-c1 test": "14ac278b3b6e0d8a3c84843477a4d523613c576702f86eac7dde28e02f4a8fc2",
+    "sbm-c4 train": "3bc3ab97ea24c3eb3c4aea1348556b8314e49b856aa21ddc1b7bf0c42376da51",
+    "sbm-c4 val": "b9f95d56ade7bc44394180e56163a67bc3d0063d36cdf8e2d1663afad2d5c150",
+    "sbm-c4 test": "85f9ff12a1181eaa9a18463c6e2b23ba44f507a41b96dba9f34c47485856814a",
+    "sbm-c16 train": "58ebf89da0205afb7374ebd22036c5b5a75fbf3d4b56bcbb55a7a1ef38a21610",
+    "sbm-c16 val": "54dd2ae598adc55cfed4c602fdacb2a8bd9f4d7f980278f5762d3e5f113213d4",
+    "sbm-c16 test": "265082c0a0da715d876af9a91d5804ff59fe7de5d97ccac3bc09618784f5866b",
 }
 
 
@@ -86,6 +86,24 @@ def test_edges_have_the_two_probabilities_inside_and_between_blocks():
 
 def test_another_seed_is_another_graph_and_the_same_seed_the_same():
     assert sbm.sbm_graph(5).hash == sbm.sbm_graph(5).hash != sbm.sbm_graph(6).hash
+
+
+def test_the_built_in_graph_is_the_stand_in_a_number_for_every_pair_from_default_rng_0():
+    random, W = np.random.default_rng(0), np.zeros((32, 32))
+    for i in range(32):
+        for j in range(i + 1, 32):
+            W[i, j] = W[j, i] = random.random() < (0.4 if (i < 16) == (j < 16) else 0.04)
+    assert np.array_equal(sbm.sbm_graph().weights.toarray(), W)
+    assert (W.sum() / 2, W[:16, 16:].sum()) == (98, 6)
+
+
+def test_the_graph_and_the_signals_have_seeds_of_their_own():
+    one, graph, signals = sbm.load(4), sbm.load(4, graph_seed=1), sbm.load(4, signal_seed=1)
+    assert one.graph.hash == signals.graph.hash != graph.graph.hash
+    noise = [np.random.RandomState([seed, 4, 1]).standard_normal((1000, 32)) for seed in (0, 1)]
+    own, other = ([abs(np.corrcoef(x.ravel(), data.val.ravel())[0, 1]) for x in noise] for data in (one, signals))
+    assert own[0] > 0.3 > 0.05 > own[1]
+    assert other[1] > 0.3 > 0.05 > other[0]
 
 
 # -- signals -------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from ..measured import Entry, ammd_frame, by_place, ratios, values
 
 Key = tuple[str, str, int | None]  # setting, row, nfe
 COLUMNS = ("setting", "method", "nfe", "mean", "sd", "seeds", "paper")  # of a CSV file
+OURS = {"exponential": "exponential-ours", "dpm++3m": "dpm++3m-ours"}  # solvers beside the paper's of that name
 LEGEND = "aMMD, mean +- sd over seeds (paper's value, ratio). Bold: best; ~: not separable from it."
 
 
@@ -73,7 +74,7 @@ def row_name(suite: str, cell: Cell) -> str:
         return cell.row
     if suite == "grid":
         return f"rho{cell.rho:g}" + (", validation" if cell.split == "val" else "")
-    name = "exponential-ours" if cell.solver == "exponential" else (cell.solver or "").removesuffix("-paper")
+    name = OURS.get(cell.solver or "", cell.solver or "").removesuffix("-paper").removesuffix("-halved")
     return name if name == "heun" else f"{name}-{'uniform' if cell.grid == 'log-snr' else f'rho{cell.rho:g}'}"
 
 
@@ -96,7 +97,6 @@ def printed(suite: str) -> dict[Key, tuple[float, float | None]]:
 
 def paper(suite: str, setting: str, row: str, nfe: int | None) -> tuple[float, float | None] | None:
     """What the paper prints for this row; controls and the ladder's shared rows appear in several of its tables."""
-    row = row.replace("dpm++3m-halved", "dpm++3m")  # which of the two forms the paper has it does not say
     places = ((table, setting, row, nfe) for table in (suite, "controls", "main"))
     return next((_paper()[place] for place in places if place in _paper()), None)
 
