@@ -49,9 +49,9 @@ def standin() -> str:
     text = (
         f"aMMD at c = 1 / 4 / 16, means over {len(result['signal_seeds']['last'])} draws of signals, of the nearest of"
         f" {result['graphs']:,} graphs and of two that were named before. GAD has a Gaussian in place of its network:"
-        f" trained networks are at most {max(off):.4f} away from it on the graph that was in use then. Distances are in spreads, the"
-        " sd over draws of signals: of the spectral control and GAD at NFE 4, which choose, and of GAD at NFE 8 and 16,"
-        " which do not. Either would be about 2.4 for the paper's graph.\n\n"
+        f" trained networks are at most {max(off):.4f} away from it on the graph that was in use then. Distances are in"
+        " spreads, the sd over draws of signals: of the spectral control and GAD at NFE 4, which choose, and of GAD at"
+        " NFE 8 and 16, which do not. Either would be about 2.4 for the paper's graph.\n\n"
     )
     header = ["graph", "distances", "spectral control", "GAD, NFE 4", "NFE 8", "NFE 16", "full less spectral control"]
     return text + table(header, rows)
