@@ -117,7 +117,7 @@ def main_tables(bold: Sequence[Claim]) -> list[str]:
     lines = ["## The five main tables, all 50 rows", ""]
     lines += ["Ours, mean +- sd over seeds; in brackets the paper's; the ratio of ours to it.", ""]
     for setting in SETTINGS:
-        lines += [f"### {setting}, {seeds_of(setting)}", "", sheets.sheet(paper_table("main"), setting), ""]
+        lines += [f"### {setting}, {seeds_of(setting)}", "", sheets.sheet("main", setting), ""]
     return [*lines, "What is bold in the paper:", "", *claim_table(bold), ""]
 
 
@@ -133,7 +133,7 @@ def other_tables(cost: Sequence[Claim]) -> list[str]:
         lines += [f"### {title}", ""]
         for setting in dict.fromkeys(setting for setting, _, _ in paper_table(suite)):
             name = "" if suite != "controls" else f"{setting}{beside(setting)}:"
-            lines += [*([name, ""] if name else []), sheets.sheet(paper_table(suite), setting), ""]
+            lines += [*([name, ""] if name else []), sheets.sheet(suite, setting), ""]
     lines += ["Over GRCD:", "", *claim_table(map(results.gaussian, SETTINGS)), ""]
     lines += ["### Terminal references (figure 1)", "", *claim_table(results.gained()), ""]
     lines += [

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from grcd.bench import shifts
+from grcd.bench import shifts, suites
 from grcd.bench.bands import OPEN, TIGHT, WIDE, Band
 from grcd.bench.measured import Entry
 from grcd.bench.shifts import Shift
-from grcd.bench.tables import Key
 from grcd.core.tables import comma_separated, markdown
 from grcd.training.methods import METHODS
 
@@ -43,15 +42,20 @@ def cell(entry: Entry, most: int) -> str:
     return f"{entry.mean:.4f}{spread} {theirs} {entry.mean / mean:.2f}{mark}{seeds}"
 
 
-def sheet(entries: dict[Key, Entry], setting: str) -> str:
-    """A table of one setting: a line a row, a column a budget."""
-    of = {(row, nfe): entry for (where, row, nfe), entry in entries.items() if where == setting}
-    budgets, most = list(dict.fromkeys(nfe for _, nfe in of)), max(len(entry.values) for entry in of.values())
+def sheet(suite: str, setting: str) -> str:
+    """A table of one setting: a line a row, a column a budget; numbers of fewer seeds than the suite has say so."""
+    of = {(row, nfe): entry for (where, row, nfe), entry in paper_table(suite).items() if where == setting}
+    budgets, most = list(dict.fromkeys(nfe for _, nfe in of)), seeds(suite, setting)
     head = ["", *("aMMD" if nfe is None else f"NFE {nfe:,}" for nfe in budgets)]
     rows = dict.fromkeys(row for row, _ in of)
     return markdown(
         [head, *([row, *(cell(of[row, n], most) if (row, n) in of else "" for n in budgets)] for row in rows)]
     )
+
+
+def seeds(suite: str, setting: str) -> int:
+    """How many a number is the mean of once all are measured; of controls draws."""
+    return suites.DRAWS if suite == "controls" else len(suites.seeds_of(suite, setting))
 
 
 def csv_lines() -> str:
