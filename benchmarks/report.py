@@ -101,7 +101,18 @@ def speed(name: str) -> str:
     return text + f"\n\naMMD of 5,000 against 5,000 signals: {result['times']['ammd_5000_s']:.2f} s.\n"
 
 
+def facts() -> str:
+    rows = []
+    for setting, of in load("facts")["settings"].items():
+        sizes = [f"{number:,}" for number in (of["nodes"], *of["signals"], of["pairs"])]
+        snr = [f"{of['snr'][regime]:.4f}" for regime in ("kappa 2", "near zero")]
+        rows.append([setting, *sizes, f"{of['off_diagonal_energy']:.4f}", *snr])
+    header = ["", "nodes", "train", "validate", "test", "edges", "discarded covariance", "SNR, kappa 2", "near zero"]
+    return table(header, rows)
+
+
 SECTIONS = {
+    "facts": ("Data, graphs and references", facts),
     "sbm-standin": ("Which stochastic block model stands in for the paper's", standin),
     "whitened": ("How the whitened scores were sampled", whitened),
     "speed-cpu": ("Speed on two cores", lambda: speed("speed-cpu")),
@@ -267,7 +278,7 @@ def contents(parts: list[str]) -> str:
     """Links to the sections, and to the figures."""
     titles = [part.splitlines()[0].removeprefix("## ") for part in parts]
     anchors = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
-    figures = [path for path in sorted((RESULTS / "figures").glob("*.png")) if path.stem != "sensor-std"]  # of data
+    figures = sorted((RESULTS / "figures").glob("*.png"))
     return "\n".join(
         [
             "Networks are trained as the paper says, but for `grcd` and its parts, which have their own settings."

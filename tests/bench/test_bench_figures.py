@@ -111,6 +111,26 @@ def test_curves_are_means_over_the_seeds_that_came_through(main, tmp_path):
         figures.curves("molene", SEEDS, tmp_path)
 
 
+def test_the_papers_cells_are_drawn_where_they_are_and_filled_in_its_band(measure, tmp_path):
+    measure(Generated("sbm-c1", "edm", 0, 16), 0.33)  # the paper: 0.4285 +- 0.0026, and 30 % of it down to 0.29995
+    measure(Generated("sbm-c1", "gad", 0, 4), 1.5)  # 2.2376 +- 0.0018, down to 1.566
+    measure(Generated("sbm-c4", "grcd-rho3", 0, 8), -0.01)  # 0.0646, drawn at the least
+    measure(Generated("sbm-c4", "grcd", 0, 8), 0.02)  # not the paper's
+    (axis,) = figures._paper(["sbm-c1", "sbm-c4"], SEEDS, tmp_path).axes
+    dots = {tuple(line.get_xydata()[0]): line for line in axis.lines if len(line.get_xydata()) == 1}
+    assert set(dots) == {(0.4285, 0.33), (2.2376, 1.5), (0.0646, figures.LEAST)}
+    assert [dots[place].get_marker() for place in dots] == ["D", "D", "^"]
+    assert {place: dot.get_markerfacecolor() for place, dot in dots.items()} == {
+        (0.4285, 0.33): figures.VIVID["edm"],
+        (2.2376, 1.5): "white",
+        (0.0646, figures.LEAST): "white",
+    }
+    title = axis.get_title(loc="left")
+    assert title == "1 of 80 cells within 30 % or two of the paper's sd; 77 not measured"
+    with pytest.raises(InputError, match="grcd bench run main --settings molene"):
+        figures._paper(["molene"], SEEDS, tmp_path)
+
+
 def test_every_budget_that_was_measured_has_its_tick(main, measure, tmp_path):
     (axis,) = figures._nfe("sbm-c16", [0, 1], tmp_path).axes
     before = list(axis.get_xticks())
@@ -192,13 +212,18 @@ def test_the_sensors_are_where_they_are(snr, tmp_path, monkeypatch):
         assert np.array_equal(dots.get_offsets(), place)
         assert list(dots.get_array()) == values
         assert sum(dots.get_clim()) == pytest.approx(2.0)  # white is 1
+        assert not len(panel.get_xticks())  # no positions to read off
+        assert not len(panel.get_yticks())
         assert dots.get_clim() == panels[0].collections[0].get_clim()
+    (bar,) = panels[2].lines
+    degrees = np.ptp(bar.get_xdata()) * np.cos(np.radians(place[:, 1].mean()))
+    assert degrees * 40_075 / 360 == pytest.approx(5, rel=1e-3)  # kilometres around the earth
 
 
 def test_files_are_written_whole_or_not_at_all(main, tmp_path, monkeypatch):
     out = tmp_path / "figures"
     figures.draw(tmp_path, out, ["sbm-c16"])
-    assert [path.name for path in out.iterdir()] == ["nfe-sbm-c16.png"]
+    assert sorted(path.name for path in out.iterdir()) == ["nfe-sbm-c16.png", "paper.png"]
     before = (out / "nfe-sbm-c16.png").read_bytes()
     assert np.ptp(matplotlib.image.imread(out / "nfe-sbm-c16.png")) > 0
 
@@ -209,7 +234,7 @@ def test_files_are_written_whole_or_not_at_all(main, tmp_path, monkeypatch):
     monkeypatch.setattr(Figure, "savefig", full)
     with pytest.raises(InputError, match="No space left"):  # not a figure that lacks cells
         figures.draw(tmp_path, out, ["sbm-c16"])
-    assert [path.name for path in out.iterdir()] == ["nfe-sbm-c16.png"]
+    assert sorted(path.name for path in out.iterdir()) == ["nfe-sbm-c16.png", "paper.png"]
     assert (out / "nfe-sbm-c16.png").read_bytes() == before
 
 
@@ -220,8 +245,9 @@ def test_on_the_command_line(main, snr, tmp_path, here, monkeypatch):
     result = here("bench", "figures", *chosen, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     drawn = [line for line in result.stdout.splitlines() if line.startswith("drawn: ")]
-    assert drawn == ["drawn: drawn/terminal-snr.png", "drawn: drawn/nfe-sbm-c16.png"]
-    assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == ["nfe-sbm-c16.png", "terminal-snr.png"]
+    names = ["paper.png", "terminal-snr.png", "nfe-sbm-c16.png"]
+    assert drawn == [f"drawn: drawn/{name}" for name in names]
+    assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == sorted(names)
     left = dict(line.split(": ", 2)[1:] for line in result.stdout.splitlines() if line not in drawn)
     assert {name: why.split("; ", 1)[1] for name, why in left.items() if name != "sensor-std.png"} == {
         "cost-metr-la.png": "grcd bench run cost --settings metr-la --seeds 0,1,2 --results .",

@@ -1,5 +1,6 @@
 """Figures from cells: each is drawn from what has been measured, and left out if that is nothing.
 
+paper.png            the cells of the paper's main tables, its aMMD against ours
 terminal-snr.png     what fitting the terminal reference gains, at kappa 2 and near zero terminal SNR
 sensor-std.png       the standard deviation of METR-LA's sensors in generated signals, on the map
 cost-SETTING.png     quality against time
@@ -24,8 +25,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from ..core.errors import InputError
 from ..data import load_dataset
-from ..report.pictures import DATA, INK, SAMPLES, label_axes, literal, save
+from ..report.pictures import DATA, GRID, INK, SAMPLES, label_axes, literal, save
 from . import suites
+from .bands import WIDE, beside_paper
 from .measured import FITTED, LEAST, SCALAR, Entry, command, costs, curves, deviations, lacking, levels, ratios
 from .tables.cost import TARGETS
 
@@ -47,6 +49,19 @@ STYLES = {  # colour, marker and its size; GRCD's in full colours, large below s
     "clock+reference+residual": ("#93a86b", "*", 6),
 }
 OTHER = ("#777777", ".", 5)  # a method of one's own
+PLACES = {"metr-la": "o", "molene": "s", "sbm-c1": "D", "sbm-c4": "^", "sbm-c16": "v"}  # markers of settings
+VIVID = {  # ten methods told apart by colour alone, where lines do not help
+    "grcd-rho3": "#d7191c",
+    "grcd-rho1": "#fd8d3c",
+    "grcd-epsilon-heun": "#f4c20d",
+    "edm": "#222222",
+    "gad": "#9e9e9e",
+    "wsd-scalar": "#c51b8a",
+    "wsd-graph": "#7a0177",
+    "isotropic-ve": "#2c7fb8",
+    "static-precond": "#41b6c4",
+    "conjugate-precond": "#1a9850",
+}
 Seeds = Mapping[str, Sequence[int]]  # by setting
 
 
@@ -75,7 +90,8 @@ def draw(
 
 
 def _figures(of: Seeds, results: Path) -> dict[str, Callable[[], Figure]]:
-    drawings: dict[str, Callable[[], Figure]] = {"terminal-snr.png": partial(_terminal_snr, of, results)}
+    drawings: dict[str, Callable[[], Figure]] = {"paper.png": partial(_paper, list(of), _all(of), results)}
+    drawings["terminal-snr.png"] = partial(_terminal_snr, of, results)
     if "metr-la" in of:
         drawings["sensor-std.png"] = partial(_sensor_std, of["metr-la"], results)
     drawings |= {f"cost-{s}.png": partial(_cost, s, seeds, results) for s, seeds in of.items()}
@@ -87,6 +103,49 @@ def _all(of: Seeds) -> list[int]:
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------------
+
+
+def _paper(settings: Sequence[str], seeds: Sequence[int], results: Path) -> Figure:
+    """Filled: within 30 % or two of the paper's sd. The strip is the 30 %: sd differ from number to number."""
+    every = {key: entry for key, entry in beside_paper("main", results, seeds).items() if key[0] in settings}
+    table = {key: entry for key, entry in every.items() if entry.values and entry.paper}
+    if not table:
+        raise lacking("of the paper's main tables", "main", settings, seeds, results)
+    figure = Figure(figsize=(6.8, 4.6), layout="constrained", dpi=150)
+    axis = figure.subplots()
+    printed = np.array([entry.paper[0] for entry in every.values() if entry.paper])
+    means = np.maximum([entry.mean for entry in table.values()], LEAST)
+    ends = np.array([min(printed.min(), means.min()) / 1.3, max(printed.max(), means.max()) * 1.3])
+    axis.fill_between(ends, ends * (1 - WIDE.share), ends * (1 + WIDE.share), color=GRID, linewidth=0, zorder=0)
+    axis.plot(ends, ends, color=INK, linewidth=1, zorder=1)
+    for (setting, row, _), entry in table.items():
+        assert entry.paper is not None
+        look: dict[str, Any] = {"markersize": 6, "markeredgewidth": 1.2, "zorder": 2 + (not WIDE.holds(entry))}
+        face = VIVID[row] if WIDE.holds(entry) else "white"
+        place = (entry.paper[0], max(entry.mean, LEAST))
+        axis.plot(*place, PLACES[setting], color=VIVID[row], markerfacecolor=face, **look)
+    held = sum(WIDE.holds(entry) is True for entry in table.values())
+    _paper_legend(figure, axis, [s for s in settings if any(key[0] == s for key in table)])
+    axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+    for each in (axis.xaxis, axis.yaxis):
+        _plain_ticks(each)
+    missing = f"; {len(every) - len(table)} not measured" if len(table) < len(every) else ""
+    label_axes(
+        axis, "aMMD, paper", "aMMD, ours", f"{held} of {len(every)} cells within 30 % or two of the paper's sd{missing}"
+    )
+    return figure
+
+
+def _paper_legend(figure: Figure, axis: Axes, settings: Sequence[str]) -> None:
+    """Methods by colour, settings by marker, and what filled means."""
+    for row, colour in VIVID.items():
+        axis.plot([], [], "o", color=colour, markersize=7, label=row)
+    for setting in settings:
+        axis.plot([], [], PLACES[setting], color=INK, markerfacecolor="white", markersize=7, label=setting)
+    axis.plot([], [], "o", color="#999999", markersize=7, label="in the band")
+    axis.plot([], [], "o", color="#999999", markerfacecolor="white", markersize=7, label="out of it")
+    axis.fill_between([], [], color=GRID, label="30 %")
+    figure.legend(loc="outside right center", frameon=False, fontsize=9)
 
 
 def _terminal_snr(of: Seeds, results: Path) -> Figure:
@@ -137,14 +196,22 @@ def _sensor_std(seeds: Sequence[int], results: Path) -> Figure:
                 *place.T, c=std, s=22, cmap="RdBu_r", vmin=1 - limit, vmax=1 + limit, edgecolors=INK, linewidths=0.3
             )
             axis.set_aspect(1 / np.cos(np.radians(place[:, 1].mean())))
-            axis.ticklabel_format(useOffset=False)
+            axis.set(xticks=[], yticks=[])  # a picture, not a table of where sensors are
             regime = "near zero SNR" if near_zero else "kappa 2"
             label_axes(axis, "", "", f"{name}, {regime}: mean {std.mean():.3f}")
-    figure.supxlabel("longitude", color=INK, fontsize=10)
-    figure.supylabel("latitude", color=INK, fontsize=10)
+            axis.spines[:].set_visible(False)
+    _scale(axes[1, 0], place)
     figure.suptitle(f"METR-LA: standard deviation a sensor of generated signals, NFE 16, seed {seed}", color=INK)
     figure.colorbar(dots, ax=axes, shrink=0.7, extend="both", label="standard deviation (correct: 1)")
     return figure
+
+
+def _scale(axis: Axes, place: np.ndarray) -> None:
+    """A bar of five kilometres in the lower left corner; a degree of longitude is shorter than one of latitude."""
+    length = 5 / (111.32 * np.cos(np.radians(place[:, 1].mean())))
+    (left, low), height = place.min(0), np.ptp(place[:, 1])
+    axis.plot([left, left + length], [low, low], color=INK, linewidth=2)
+    axis.annotate("5 km", (left + length / 2, low + 0.03 * height), ha="center", fontsize=8, color=INK)
 
 
 def _cost(setting: str, seeds: Sequence[int], results: Path) -> Figure:

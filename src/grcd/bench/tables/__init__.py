@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ..cells import Cell
 from . import cost, distances, filling
-from .ammd import Key, collected, paper, render, row_name
+from .ammd import Key, collected, paper, printed, render, row_name
 
-__all__ = ["Key", "collected", "paper", "render", "row_name", "table"]
+__all__ = ["Key", "collected", "paper", "printed", "render", "row_name", "table"]
 
 OWN = {"cost": cost.table, "distances": distances.table, "impute": filling.table}
 

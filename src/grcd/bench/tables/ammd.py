@@ -79,7 +79,7 @@ def row_name(suite: str, cell: Cell) -> str:
 
 
 @cache
-def _paper() -> dict[tuple, tuple[float, float | None]]:
+def _paper() -> dict[tuple[str, str, str, int | None], tuple[float, float | None]]:
     text = (resources.files("grcd.bench") / "paper.csv").read_text()
     return {
         (row["suite"], row["setting"], row["method"], int(row["nfe"]) if row["nfe"] else None): (
@@ -90,13 +90,15 @@ def _paper() -> dict[tuple, tuple[float, float | None]]:
     }
 
 
+def printed(suite: str) -> dict[Key, tuple[float, float | None]]:
+    """Mean and sd of every number that the paper prints in a suite's table, in its order."""
+    return {(setting, row, nfe): value for (table, setting, row, nfe), value in _paper().items() if table == suite}
+
+
 def paper(suite: str, setting: str, row: str, nfe: int | None) -> tuple[float, float | None] | None:
     """What the paper prints for this row; controls and the ladder's shared rows appear in several of its tables."""
-    printed = _paper()
-    for table in (suite, "controls", "main"):
-        if (table, setting, row, nfe) in printed:
-            return printed[table, setting, row, nfe]
-    return None
+    places = ((table, setting, row, nfe) for table in (suite, "controls", "main"))
+    return next((_paper()[place] for place in places if place in _paper()), None)
 
 
 def tied(one: Entry, best: Entry) -> bool:
@@ -124,8 +126,8 @@ def _csv(table: dict[Key, Entry]) -> str:
     for (setting, row, nfe), entry in table.items():
         if entry.values:
             numbers = ["" if math.isnan(x) else f"{x:.6f}" for x in (entry.mean, entry.sd)]
-            printed = "" if entry.paper is None else entry.paper[0]
-            lines.append([setting, row, "" if nfe is None else nfe, *numbers, len(entry.values), printed])
+            theirs = "" if entry.paper is None else entry.paper[0]
+            lines.append([setting, row, "" if nfe is None else nfe, *numbers, len(entry.values), theirs])
     return comma_separated(lines)
 
 
