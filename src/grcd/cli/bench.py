@@ -15,8 +15,8 @@ app = typer.Typer(help="The benchmark: run its suites, print its tables, draw it
 Suite = Annotated[
     str,
     typer.Argument(
-        help="main, ladder, solvers, grid, snr, controls, cost, symmetrizer, gad-native, ablation, distances, impute "
-        "or quick."
+        help="main, ladder, solvers, grid, snr, controls, cost, symmetrizer, gad-native, ablation, distances, impute, "
+        "imputation, forecast or quick."
     ),
 ]
 Settings = Annotated[
