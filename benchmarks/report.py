@@ -11,6 +11,7 @@ from pathlib import Path
 
 from grcd.bench import suites, tables
 from grcd.bench.cells import Cell
+from grcd.bench.tables import purpose
 from grcd.core.tables import markdown
 
 RESULTS = Path(__file__).parent.parent / "results"
@@ -224,11 +225,22 @@ def suite(name: str, results: Path, chosen: str) -> str | None:
     return f"{recipe}\n\n{tables.table(name, cells, (0, 1, 2), results, 'md')}"
 
 
+def leading() -> str:
+    """What the network is for, in one table."""
+    text = (
+        "Lower is better. The gain is that over the better of its two neighbours (of generated signals, over the"
+        " reference); in brackets its 95 % interval over test weeks (block bootstrap), where scores were kept by day;"
+        " METR-LA's test rows are 24 days, so its intervals are rough. `-`: not measured yet.\n\n"
+    )
+    return text + markdown(purpose.lines((0, 1, 2), RESULTS)) + "\n"
+
+
 def main() -> None:
     parts = [
         "# Results\n\nWritten by `benchmarks/report.py` from the JSON files beside it."
         " The paper claim by claim: [REPRODUCTION.md](REPRODUCTION.md).\n"
     ]
+    parts.append(f"## What the network is for\n\n{leading()}")
     for title, (results, chosen) in PROTOCOLS.items():
         for name in (name for name in suites.SUITES if name != "quick" and not (title and name == "controls")):
             text = suite(name, results, chosen)
