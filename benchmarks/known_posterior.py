@@ -60,7 +60,7 @@ from grcd.training.window_references import Choice
 from grcd.training.windows import WindowModel
 
 NODES, HIDDEN = 24, 12
-BUDGETS = (1, 2, 4, 8, 16, 32, 64)
+BUDGETS = (1, 2, 4, 8, 16, 64)
 FINE = {nfe: spaced(8.0, 0.03, nfe) for nfe in BUDGETS if nfe > 8}
 DOF, ROUGH = 3.0, 0.4  # of the heavy tails; spread of the independent part
 QUARTILES = 1.349  # between those of a standard normal
@@ -282,8 +282,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/known-posterior.json"))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--updates", type=int, default=2000)
-    parser.add_argument("--signals", type=int, default=100)
-    parser.add_argument("--draws", type=int, default=128)
+    parser.add_argument("--signals", type=int, default=40)
+    parser.add_argument("--draws", type=int, default=100)
     args = parser.parse_args()
     about = provenance("cpu") | {"seed": args.seed, "signals": args.signals, "draws": args.draws}
     result = about | {"laws": {law.name: compared(law, args) for law in (mixture(), heavy())}}

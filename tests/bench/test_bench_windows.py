@@ -15,6 +15,7 @@ from grcd.bench.cells import Control, Floor, Generated, read, write
 from grcd.bench.tables import purpose
 from grcd.bench.tables import windows as table
 from grcd.bench.windows import measuring, settings
+from grcd.bench.windows.calibration import calibration
 from grcd.bench.windows.cells import Windowed
 from grcd.core.errors import InputError
 from grcd.data.series import Series
@@ -347,3 +348,19 @@ def test_where_the_reference_is_at_the_floor_nothing_is_gained(tmp_path):
     rows = {line[1]: line[2:] for line in purpose.lines((0, 1), tmp_path)[1:]}
     assert rows["molene"] == ["0.1850", "0.1500", "0.1900", "none to be had: the reference is at the floor"]
     assert rows["metr-la"] == ["0.0500", "0.0400", "0.0300", "+20.0% (sd over seeds 28%)"]
+
+
+def test_calibration_is_drawn_at_what_was_measured(tmp_path):
+    def scores(share):
+        return {"": {"cover50": share / 2, "cover90": share, "mae": 1.0, "crps": 0.1}}
+
+    for seed, share in ((0, 0.8), (1, 0.9)):
+        write(Windowed("metr-la-30", "grcd", seed, 4, suite="imputation"), tmp_path, windows={"scores": scores(share)})
+        write(Windowed("metr-la", "grcd", seed, 4, suite="forecast"), tmp_path, windows={"scores": scores(share - 0.1)})
+    left, right = calibration([0, 1], tmp_path).axes
+    drawn = [line.get_xydata().tolist() for axis in (left, right) for line in axis.lines if line.get_marker() == "o"]
+    points = [[round(x, 3), round(y, 6)] for points in drawn for x, y in points]
+    assert points == [[30, 0.425], [30, 0.85], [0.075, 0.375], [0.075, 0.75]]
+    assert [tick.get_text() for tick in right.get_xticklabels()] == ["forecast"]
+    with pytest.raises(InputError, match="grcd bench run imputation"):
+        calibration([0], tmp_path / "none")

@@ -25,8 +25,8 @@ from ...evaluation.bootstrap import difference
 from .. import suites
 from ..cells import Baseline, Filled, measured
 from ..measured import LEAST, Entry, by_method
-from ..windows.cells import REFERENCE, VARIANTS, Windowed
-from ..windows.settings import SETTINGS
+from ..windows.cells import REFERENCE, Windowed
+from ..windows.settings import SETTINGS, VARIANTS
 
 HEAD = ["task", "data", "reference alone", "network", "floor, or best simple competitor", "gain of the network"]
 GENERATED, MOMENTS, WINDOWS = 4, 8, 4  # evaluations
