@@ -20,6 +20,8 @@ from grcd.bench.windows.cells import Windowed
 from grcd.core.errors import InputError
 from grcd.data.series import Series
 from grcd.data.series_dataset import SeriesDataset
+from grcd.evaluation import competitors
+from grcd.evaluation.baselines import straight
 from grcd.evaluation.pieces import Pieces
 
 HOUR = np.timedelta64(1, "h")
@@ -142,6 +144,20 @@ def test_a_cell_that_was_interrupted_goes_on_and_comes_out_the_same(small, tmp_p
     assert stopped["scores"] == whole["scores"]
     assert stopped["days"] == whole["days"]
     assert not [*(tmp_path / "runs" / "partial").iterdir()]
+
+
+def test_every_setting_is_answered_by_its_own_readings():
+    """One competitor serves many; the next pieces may lie in memory where the last ones lay."""
+    data, random = made(), np.random.RandomState(5)
+    answer = measuring._simple(competitors.fitted("line", data.part("train"), data.part("val")))
+    for share in (0.1, 0.3, 0.5, 0.7, 0.9):
+        test = data.part("test")
+        hidden = random.random_sample(test.values.shape) < share
+        pieces = Pieces.covering(test, hidden, STEPS)
+        filled = straight(np.where(hidden, np.nan, test.values)[:, :, 0])
+        for some in (np.arange(3), np.arange(3, 7)):
+            np.testing.assert_allclose(answer(pieces, some)[0, ..., 0], filled[pieces.rows[some]])
+        del pieces
 
 
 def test_a_training_that_was_interrupted_goes_on(small, tmp_path, monkeypatch):
