@@ -260,8 +260,9 @@ def compared(law: Law, args: argparse.Namespace) -> dict[str, Any]:
 def page(result: dict[str, Any]) -> str:
     parts = [
         "# A posterior that is known\n",
-        "Written by `benchmarks/known_posterior.py`, which says what is compared. Half of 24 readings are hidden. Distances"
-        " and means are in units of a reading's posterior spread; the floor is what two sets of exact draws differ by.\n",
+        "Written by `benchmarks/known_posterior.py`, which says what is compared. Half of 24 readings are hidden."
+        " Distances and means are in units of a reading's posterior spread; the floor is what two sets of exact draws"
+        " differ by.\n",
     ]
     for name, law in result.items():
         methods, versions = law["methods"], ", ".join(f"{key} {version}" for key, version in law["versions"].items())
@@ -272,8 +273,8 @@ def page(result: dict[str, Any]) -> str:
                 lines += [[method, nfe, *(f"{value:.3f}" for value in each.values())] for nfe, each in budgets.items()]
         taken = ", ".join(f"{method} {seconds:.0f} s" for method, seconds in methods["seconds"].items())
         parts.append(
-            f"## {name}\n\n`{law['command']}`, {about}. {law['draws']} draws of {law['signals']} signals. Training, with"
-            f" other work on the machine: {taken}.\n\n{markdown(lines)}\n"
+            f"## {name}\n\n`{law['command']}`, {about}. {law['draws']} draws of {law['signals']} signals. Training,"
+            f" with other work on the machine: {taken}.\n\n{markdown(lines)}\n"
         )
     return "\n".join(parts)
 

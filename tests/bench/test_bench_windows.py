@@ -97,8 +97,12 @@ def test_one_network_a_seed_serves_all_settings_of_both_suites(small, tmp_path, 
     assert content["windows"]["scores"][""]["readings"] == (small.hidden & ~np.isnan(small.series.values))[720:].sum()
     assert content["windows"]["train_minutes"] > 0
     assert run(cells, tmp_path) == (0, 0)
+    assert run(cells, tmp_path, max_updates="30") == (0, 0)  # as the command line says it
     with pytest.raises(InputError, match="max_updates"):
-        run(cells, tmp_path, max_updates=31)
+        run(cells, tmp_path, max_updates="31")
+    for wrong in ({"max_updats": 3}, {"seed": 4}, {"method": "edm"}):
+        with pytest.raises(InputError, match=next(iter(wrong))[:-1]):
+            run(cells, tmp_path, **wrong)
     text = table.table("forecast", ["small"], [0], tmp_path / "results", "md")
     assert "### small, step 3" in text
     last = read(Windowed("small", "last", 0, suite="forecast"), tmp_path / "results")["windows"]["scores"]

@@ -101,7 +101,10 @@ def _refuse_others(cell: Cell, results: Path, settings: dict) -> None:
 def _asked_for(cell: Cell, settings: dict) -> dict:
     """What a cell that is there has to have been trained with; of windows, whose defaults are a device's, what was
     set."""
-    return settings if isinstance(cell, Windowed) else Config.make(**_chosen(cell, settings)).to_dict()
+    if not isinstance(cell, Windowed):
+        return Config.make(**_chosen(cell, settings)).to_dict()
+    typed = configured("grcd", 0, 2, 1, devices.find("cpu"), settings).to_dict()
+    return {key: typed[key] for key in settings}
 
 
 def _chosen(cell: Cell, settings: dict) -> dict:
