@@ -238,9 +238,10 @@ def leading() -> str:
 def main() -> None:
     parts = [
         "# Results\n\nWritten by `benchmarks/report.py` from the JSON files beside it."
-        " The paper claim by claim: [REPRODUCTION.md](REPRODUCTION.md).\n"
+        " The paper claim by claim: [REPRODUCTION.md](REPRODUCTION.md). Windows in time:"
+        " [space-time.md](space-time.md); gaps filled where the posterior is known: [known-posterior.md](known-posterior.md).\n\n"
+        f"## What the network is for\n\n{leading()}\n## All tables\n"
     ]
-    parts.append(f"## What the network is for\n\n{leading()}")
     for title, (results, chosen) in PROTOCOLS.items():
         for name in (name for name in suites.SUITES if name != "quick" and not (title and name == "controls")):
             text = suite(name, results, chosen)

@@ -368,6 +368,16 @@ def test_where_the_reference_is_at_the_floor_nothing_is_gained(tmp_path):
     rows = {line[1]: line[2:] for line in purpose.lines((0, 1), tmp_path)[1:]}
     assert rows["molene"] == ["0.1850", "0.1500", "0.1900", "none to be had: the reference is at the floor"]
     assert rows["metr-la"] == ["0.0500", "0.0400", "0.0300", "+20.0% (sd over seeds 28%)"]
+    for seed, energy in enumerate((0.3, 0.5)):
+        for cell, value in (
+            (Generated("sbm-c1", "grcd", seed, 4, measure="distances"), energy),
+            (Generated("sbm-c1", "grcd", seed, 64, measure="distances"), 9.0),
+            (Control("sbm-c1", "control-mixture", seed, measure="distances"), 0.8),
+        ):
+            about = {"energy": {"value": value, "floor": 0.1, "spread": 0.02}}
+            write(cell, tmp_path, distances=about, p=0.5, p_floor=0.5)
+    rows = {line[1]: line for line in purpose.lines((0, 1), tmp_path)[1:]}
+    assert rows["sbm-c1"][2:] == ["0.8000", "0.4000", "0.1000", "+50.0% (sd over seeds 18%)"]
 
 
 def test_calibration_is_drawn_at_what_was_measured(tmp_path):

@@ -7,7 +7,8 @@ generated: over the reference), and whether that is more than chance: in bracket
 block bootstrap (``evaluation/bootstrap``), where scores were kept by day; elsewhere the sd over seeds. Rows without
 cells are left out.
 
-    generate    aMMD, 4 evaluations; the reference of grcd is the mixture among the controls
+    generate    aMMD, and the energy distance, which a covariance cannot fool; 4 evaluations. The reference of grcd is
+                the mixture among the controls
     fill        CRPS: of moments in the data's units at 8 evaluations, of windows normalised at 4
     forecast    CRPS, normalised, all leads, at 4 evaluations
 """
@@ -30,25 +31,44 @@ from ..windows.settings import SETTINGS, VARIANTS
 
 HEAD = ["task", "data", "reference alone", "network", "floor, or best simple competitor", "gain of the network"]
 GENERATED, MOMENTS, WINDOWS = 4, 8, 4  # evaluations
+MIXTURE = "control-mixture"
 Days = dict[str, np.ndarray]  # sums by day
 
 
 def lines(seeds: Sequence[int], results: Path) -> Lines:
     """The table with its head, from the cells that are there."""
-    body = [*_generated(seeds, results), *_moments(seeds, results)]
+    body = [*_generated(seeds, results), *_energies(seeds, results), *_moments(seeds, results)]
     body += [line for suite in SETTINGS for line in _windows(suite, seeds, results)]
     return [HEAD, *body]
 
 
 def _generated(seeds: Sequence[int], results: Path) -> Iterator[list[str]]:
     for setting in suites.SETTINGS:
-        entries = by_method(suites.cells("main", [setting], seeds, ["grcd", "control-mixture", "floor"]), results)
+        entries = by_method(suites.cells("main", [setting], seeds, ["grcd", MIXTURE, "floor"]), results)
         ours = entries.get("grcd", {}).get(GENERATED)
-        alone, floor = (entries.get(name, {}).get(None) for name in ("control-mixture", "floor"))
+        alone, floor = (entries.get(name, {}).get(None) for name in (MIXTURE, "floor"))
         if ours and alone and floor:
-            gain = f"{_gain(1 - ours.mean / alone.mean)} (sd over seeds {ours.sd / abs(alone.mean):.0%})"
-            gain = "none to be had: the reference is at the floor" if alone.mean <= floor.mean + LEAST else gain
-            yield ["generate, aMMD", setting, *(_number(entry.mean) for entry in (alone, ours, floor)), gain]
+            yield ["generate, aMMD", setting, *_beside(alone, ours, floor.mean, LEAST)]
+
+
+def _energies(seeds: Sequence[int], results: Path) -> Iterator[list[str]]:
+    for setting in suites.SETTINGS:
+        values, floor, spread = {MIXTURE: dict[int, float](), "grcd": dict[int, float]()}, 0.0, 0.0
+        for cell in suites.cells("distances", [setting], seeds, [MIXTURE, "grcd"]):
+            content = measured(cell, results) if cell.budget in (None, GENERATED) else None
+            if content is not None:
+                energy = content["distances"]["energy"]
+                values[cell.method][cell.seed], floor, spread = energy["value"], energy["floor"], energy["spread"]
+        alone, ours = Entry(values[MIXTURE]), Entry(values["grcd"])
+        if alone.values and ours.values:
+            yield ["generate, energy distance", setting, *_beside(alone, ours, floor, 2 * spread)]
+
+
+def _beside(alone: Entry, ours: Entry, floor: float, chance: float) -> list[str]:
+    """Three numbers and the gain, if there is one to be had: the floor is known up to ``chance``."""
+    gain = f"{_gain(1 - ours.mean / alone.mean)} (sd over seeds {ours.sd / abs(alone.mean):.0%})"
+    gain = "none to be had: the reference is at the floor" if alone.mean <= floor + chance else gain
+    return [*(_number(value) for value in (alone.mean, ours.mean, floor)), gain]
 
 
 def _moments(seeds: Sequence[int], results: Path) -> Iterator[list[str]]:
