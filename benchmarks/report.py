@@ -239,7 +239,8 @@ def main() -> None:
     parts = [
         "# Results\n\nWritten by `benchmarks/report.py` from the JSON files beside it."
         " The paper claim by claim: [REPRODUCTION.md](REPRODUCTION.md). Windows in time:"
-        " [space-time.md](space-time.md); gaps filled where the posterior is known: [known-posterior.md](known-posterior.md).\n\n"
+        " [space-time.md](space-time.md); gaps filled where the posterior is known:"
+        " [known-posterior.md](known-posterior.md).\n\n"
         f"## What the network is for\n\n{leading()}\n## All tables\n"
     ]
     for title, (results, chosen) in PROTOCOLS.items():
