@@ -11,6 +11,7 @@ from pathlib import Path
 
 from grcd.bench import suites, tables
 from grcd.bench.cells import Cell, read
+from grcd.bench.tables import purpose
 from grcd.core.tables import markdown
 from grcd.data.catalog.sbm import sbm_graph
 
@@ -259,10 +260,23 @@ def suite(name: str, results: Path) -> str | None:
     return f"{recipe}\n\n{tables.table(name, cells, seeds, results, 'md')}"
 
 
+def leading() -> str:
+    """What the network is for, in one table."""
+    text = (
+        "Lower is better. The gain is that over the better of its two neighbours (of generated signals, over the"
+        " reference); in brackets its 95 % interval over test weeks (block bootstrap), where scores were kept by day;"
+        " METR-LA's test rows are 24 days, so its intervals are rough. `-`: not measured yet.\n\n"
+    )
+    return text + markdown(purpose.lines((0, 1, 2), RESULTS)) + "\n"
+
+
 def main() -> None:
     parts = [
         "# Results\n\nWritten by `benchmarks/report.py` from the JSON files beside it."
-        " The paper claim by claim: [REPRODUCTION.md](REPRODUCTION.md).\n"
+        " The paper claim by claim: [REPRODUCTION.md](REPRODUCTION.md). Windows in time:"
+        " [space-time.md](space-time.md); gaps filled where the posterior is known:"
+        " [known-posterior.md](known-posterior.md).\n\n"
+        f"## What the network is for\n\n{leading()}\n## All tables\n"
     ]
     for name in (name for name in suites.SUITES if name != "quick"):
         text = suite(name, RESULTS)

@@ -5,10 +5,10 @@
 
 Parts are merged into the file, and the page beside it is written anew. Nothing is chosen on test rows.
 
-    metr-la   207 sensors, windows of 24, the masks and scores of ``windows_protocol``. Training sees all readings of
-              the training rows, those that a mask hides too (as PriSTI does); validation rows choose the mean, the
-              covariance, the weights that are kept and whether they are used. Test windows follow each other without
-              overlap; and, for comparison, members that go on from what they drew (``tasks/windows``)
+    metr-la   207 sensors, windows of 24, the masks and scores of ``grcd.evaluation.protocol``. Training sees all
+              readings of the training rows, those that a mask hides too (as PriSTI does); validation rows choose the
+              mean, the covariance, the weights that are kept and whether they are used. Test windows follow each other
+              without overlap; and, for comparison, members that go on from what they drew (``tasks/windows``)
     small     its first 30 sensors and 5,000 rows (3,500, 500, 1,000), point masks, on a CPU
     aqi36     36 stations, windows of 36 hours, the benchmark's own mask, on a CPU
     reference the covariance of windows of METR-LA alone: how long its mean, its choice and its factors take
@@ -29,7 +29,6 @@ from typing import Any
 import numpy as np
 import space_time_page
 import torch
-import windows_protocol as protocol
 from provenance import provenance
 from torch import Tensor
 
@@ -41,6 +40,8 @@ from grcd.data.loading import load_series
 from grcd.data.series import Series
 from grcd.data.series_dataset import SeriesDataset
 from grcd.diffusion.conditional import Conditional
+from grcd.evaluation import protocol
+from grcd.evaluation.baselines import straight
 from grcd.graphs.space import SignalSpace
 from grcd.references.stationary import Shrinkage, Trial, chosen_shrinkage, lag_covariances
 from grcd.tasks import windows as tasks
@@ -54,6 +55,8 @@ from grcd.training.window_references import Choice
 from grcd.training.windows import WindowModel, fit
 
 NFE = (1, 2, 4, 8)
+LINE = {"point": (311_473, 2.434, 14.80), "block": (112_339, 3.270, 33.84)}  # scored readings, MAE and MSE of a line
+LAST = (3.50, 4.21, 5.38)  # MAE of the last non-zero reading, 3, 6 and 12 rows ahead
 SAMPLES, LAGS = 256, (1, 3, 6, 12)
 
 
@@ -235,10 +238,10 @@ def of_the_line(data: SeriesDataset, mask: np.ndarray, kind: str, whole: bool) -
     """A line in time over the test rows alone; the protocol is checked by what it scores."""
     test, rows = data.part("test"), data.rows("test")
     values, scored = truth(test, mask[rows], torch.device("cpu"))
-    guess = torch.from_numpy(protocol.line_in_time(hide(test, mask[rows]).values[:, :, 0]))
+    guess = torch.from_numpy(straight(hide(test, mask[rows]).values[:, :, 0]))
     scores = {"scored": int(scored.sum())} | protocol.point_scores(guess[scored], values[scored])
     if whole:
-        count, mae, mse = protocol.LINE[kind]
+        count, mae, mse = LINE[kind]
         assert scores["scored"] == count, scores
         assert round(scores["MAE"], 3) == mae, scores
         assert round(scores["MSE"], 2) == mse, scores
@@ -282,7 +285,7 @@ def forecast(table: Table, data: SeriesDataset, args: argparse.Namespace) -> dic
     every = np.arange(rows - 23)[-round(0.2 * (rows - 23)) :]
     past = protocol.last_reading(data.series.values[:, :, 0])
     naive = {}
-    for lead, right in zip(protocol.LEADS, protocol.LAST, strict=True):
+    for lead, right in zip(protocol.LEADS, LAST, strict=True):
         target = values[every + 11 + lead]
         naive[str(lead)] = float(np.nanmean(np.abs(past[every + 11] - target.numpy())))
         assert args.rows or round(naive[str(lead)], 2) == right, naive
@@ -471,7 +474,7 @@ def aqi36(args: argparse.Namespace, device: torch.device) -> dict:
     values = data.series.values[:, :, 0]
     scored = data.hidden[:, :, 0].copy()
     scored[np.setdiff1d(np.arange(len(values)), data.rows("test"))] = False
-    line = protocol.line_in_time(np.where(data.hidden[:, :, 0], np.nan, values))
+    line = straight(np.where(data.hidden[:, :, 0], np.nan, values))
     off = np.abs(line - values)[scored]
     assert (len(off), round(float(off.mean()), 2)) == (20_434, 14.68)
     result = on_a_processor(data, 36, data.hidden[:, :, 0], (1,), args, device)
@@ -496,9 +499,7 @@ def on_a_processor(
         return protocol.point_scores(torch.as_tensor(guess, device=device)[scored], values[scored])
 
     result: dict[str, Any] = {"seed": args.seed, "scored": int(scored.sum())}
-    result["line in time"] = points(
-        np.concatenate([protocol.line_in_time(seen.values[s, :, 0]) for s in seen.stretches])
-    )
+    result["line in time"] = points(np.concatenate([straight(seen.values[s, :, 0]) for s in seen.stretches]))
     result |= {name: points(guess()) for name, guess in imputers(data, seen).items()} if args.imputers else {}
     say({name: shown(value) for name, value in result.items() if isinstance(value, dict)})
     model, summary = trained(data, steps, WindowConfig.on(device, window=steps, seed=args.seed, **args.set), device)

@@ -27,12 +27,19 @@ def networks(cells):
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 
-BEST, TIED, APART = [0.0100, 0.0269, 0.0438], [0.0200, 0.0469, 0.0738], [0.0250, 0.0469, 0.0688]
-MEASURED = {  # mean 0.0269, sd 0.0169; the others are above it by 0.02 on average
+# Logarithms of ratios to the best: TIED 0, 0, 0, ln 2, ln 2, mean 0.277, half-width 2.7764 x 0.380 / sqrt 5 = 0.471;
+# APART 0, ln 2 four times, mean 0.555, half-width 2.7764 x 0.310 / sqrt 5 = 0.385. FEW is as TIED, of four seeds.
+BEST, TIED, APART = [0.01, 0.02, 0.03, 0.04, 0.05], [0.01, 0.02, 0.03, 0.08, 0.10], [0.01, 0.04, 0.06, 0.08, 0.10]
+FEW = [0.01, 0.02, 0.06, 0.08]
+MEASURED = {
     Generated("metr-la", "grcd-rho3", 0, 4): BEST,
-    Generated("metr-la", "grcd-rho1", 0, 4): TIED,  # by 0.01, 0.02, 0.03: half-width 4.3027 x 0.01 / sqrt 3 = 0.0248
-    Generated("metr-la", "grcd", 0, 4): APART,  # by 0.015, 0.02, 0.025: half-width 0.0124
+    Generated("metr-la", "grcd-rho1", 0, 4): TIED,
+    Generated("metr-la", "grcd", 0, 4): APART,
+    Generated("metr-la", "wsd-graph", 0, 4): FEW,
     Generated("metr-la", "edm", 0, 6): [0.5],
+    Generated("metr-la", "grcd", 0, 8): [-0.0003],  # below the floor, as the next one is: neither is the better one
+    Generated("metr-la", "grcd-rho3", 0, 8): [-0.0001],
+    Generated("metr-la", "edm", 0, 8): [0.4],
     Control("metr-la", "control-full"): [0.1921, 0.1925, 0.1929],
     Floor("metr-la"): [-0.0001],
 }
@@ -56,13 +63,14 @@ def test_markdown(measured):
     lines = tables.render(measured, "md").splitlines()
     assert lines[2:4] == ["### metr-la", ""]
     assert lines[4:] == [
-        "| method | NFE 4 | NFE 6 |",
-        "| --- | --- | --- |",
-        "| grcd-rho3 | **0.0269** +- 0.0169 (0.0538, 0.50x) | - |",
-        "| grcd-rho1 | 0.0469~ +- 0.0269 (0.5298, 0.09x) | - |",
-        "| grcd | 0.0469 +- 0.0219 | - |",
-        "| edm | - | **0.5000**, 1 failed |",
-        "| gad | - | - |",
+        "| method | NFE 4 | NFE 6 | NFE 8 |",
+        "| --- | --- | --- | --- |",
+        "| grcd-rho3 | **0.0300** +- 0.0158 (0.0538, 0.56x) | - | -0.0001= (0.0503, -0.00x) |",
+        "| grcd-rho1 | 0.0480~ +- 0.0396 (0.5298, 0.09x) | - | - |",
+        "| grcd | 0.0580 +- 0.0349 | - | -0.0003= |",
+        "| wsd-graph | 0.0425 +- 0.0330 (1.2431, 0.03x) | - | - |",
+        "| edm | - | **0.5000**, 1 failed | 0.4000 (1.3996, 0.29x) |",
+        "| gad | - | - | - |",
         "",
         "| without a network | aMMD |",
         "| --- | --- |",
@@ -76,10 +84,14 @@ def test_csv(measured):
     assert text.splitlines()[0] == "setting,method,nfe,mean,sd,seeds,paper"
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [tuple(row.values()) for row in rows] == [
-        ("metr-la", "grcd-rho3", "4", "0.026900", "0.016900", "3", "0.0538"),
-        ("metr-la", "grcd-rho1", "4", "0.046900", "0.026900", "3", "0.5298"),
-        ("metr-la", "grcd", "4", "0.046900", "0.021900", "3", ""),
+        ("metr-la", "grcd-rho3", "4", "0.030000", "0.015811", "5", "0.0538"),
+        ("metr-la", "grcd-rho1", "4", "0.048000", "0.039623", "5", "0.5298"),
+        ("metr-la", "grcd", "4", "0.058000", "0.034928", "5", ""),
+        ("metr-la", "wsd-graph", "4", "0.042500", "0.033040", "4", "1.2431"),
         ("metr-la", "edm", "6", "0.500000", "", "1", ""),
+        ("metr-la", "grcd", "8", "-0.000300", "", "1", ""),
+        ("metr-la", "grcd-rho3", "8", "-0.000100", "", "1", "0.0503"),
+        ("metr-la", "edm", "8", "0.400000", "", "1", "1.3996"),
         ("metr-la", "control-full", "", "0.192500", "0.000400", "3", "0.1921"),
         ("metr-la", "floor", "", "-0.000100", "", "1", ""),
     ]
@@ -89,13 +101,14 @@ def test_latex(measured):
     text = tables.render(measured, "tex")
     assert text.splitlines() == [
         "% metr-la",
-        r"\begin{tabular}{lcc}",
-        r"method & NFE 4 & NFE 6 \\ \hline",
-        r"grcd-rho3 & $\mathbf{0.0269} \pm 0.0169\;(0.0538)$ & -- \\",
-        r"grcd-rho1 & $0.0469^{\sim} \pm 0.0269\;(0.5298)$ & -- \\",
-        r"grcd & $0.0469 \pm 0.0219$ & -- \\",
-        r"edm & -- & $\mathbf{0.5000}$ \\",
-        r"gad & -- & -- \\",
+        r"\begin{tabular}{lccc}",
+        r"method & NFE 4 & NFE 6 & NFE 8 \\ \hline",
+        r"grcd-rho3 & $\mathbf{0.0300} \pm 0.0158\;(0.0538)$ & -- & $-0.0001^{=}\;(0.0503)$ \\",
+        r"grcd-rho1 & $0.0480^{\sim} \pm 0.0396\;(0.5298)$ & -- & -- \\",
+        r"grcd & $0.0580 \pm 0.0349$ & -- & $-0.0003^{=}$ \\",
+        r"wsd-graph & $0.0425 \pm 0.0330\;(1.2431)$ & -- & -- \\",
+        r"edm & -- & $\mathbf{0.5000}$ & $0.4000\;(1.3996)$ \\",
+        r"gad & -- & -- & -- \\",
         r"\hline",
         r"control-full & $0.1925 \pm 0.0004\;(0.1921)$ \\",
         r"floor & $-0.0001$ \\",
@@ -133,9 +146,11 @@ def test_names_with_special_characters_are_escaped(tmp_path):
     assert r"50\%\_ve & $\mathbf{0.5000}$ \\" in text
 
 
-def test_one_seed_is_never_a_tie():
-    assert not tied(Entry({0: 0.5}), Entry({0: 0.5, 1: 0.4}))
-    assert tied(Entry({1: 0.5, 2: 0.7, 7: 0.1}), Entry({1: 0.6, 2: 0.6, 8: 9.0}))  # paired by seed
+def test_a_tie_takes_five_seeds_that_both_have():
+    four, ours = {1: 0.5, 2: 0.7, 3: 0.5, 4: 0.7}, {1: 0.6, 2: 0.6, 3: 0.6, 4: 0.6}
+    assert not tied(Entry(four | {7: 0.1}), Entry(ours | {8: 9.0}))
+    assert tied(Entry(four | {7: 0.1, 9: 0.6}), Entry(ours | {8: 9.0, 9: 0.6}))
+    assert tied(Entry(dict.fromkeys(range(5), 4e-4)), Entry(dict.fromkeys(range(5), -2e-4)))  # noise about zero
 
 
 def test_nothing_measured_is_an_error(tmp_path):

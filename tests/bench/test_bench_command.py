@@ -43,6 +43,8 @@ def test_on_the_command_line(tmp_path, here):
     assert "5 cells, 5 computed now, 0 failed" in result.stdout
     assert (tmp_path / "runs/bench/sbm-c16-ve-preconditioned-0/model.safetensors").exists()
     assert "5 cells, 0 computed now" in here("bench", "run", "quick", *choices, cwd=tmp_path).stdout
+    assert "3 cells, 0 computed now" in here("bench", "run", "quick", *choices, "--nfe", "8,16", cwd=tmp_path).stdout
+    assert "--nfe few" in refused(here("bench", "run", "quick", "--nfe", "few", cwd=tmp_path))
     result = here("bench", "table", "quick", "--format", "csv", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     rows = [line.split(",") for line in result.stdout.splitlines()]

@@ -250,6 +250,7 @@ def test_on_the_command_line(main, snr, tmp_path, here, monkeypatch):
     assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == sorted(names)
     left = dict(line.split(": ", 2)[1:] for line in result.stdout.splitlines() if line not in drawn)
     assert {name: why.split("; ", 1)[1] for name, why in left.items() if name != "sensor-std.png"} == {
+        "calibration.png": "grcd bench run imputation --settings metr-la-point --seeds 0,1,2 --results .",
         "cost-metr-la.png": "grcd bench run cost --settings metr-la --seeds 0,1,2 --results .",
         "cost-sbm-c16.png": "grcd bench run cost --settings sbm-c16 --seeds 0,1,2,3,4 --results .",
         "nfe-metr-la.png": "grcd bench run main --settings metr-la --seeds 0,1,2 --results .",

@@ -91,7 +91,7 @@ def test_cost_on_the_command_line(timed, tmp_path, here):
 
 METRICS = [
     *("frozen_ammd", "energy", "sliced_wasserstein", "kolmogorov_smirnov", "correlation_error", "tail_coverage"),
-    *("classifier_accuracy", "memorisation"),
+    *("classifier_accuracy", "copies"),
 ]
 
 
@@ -119,7 +119,7 @@ def test_distances_as_markdown(apart):
     head, _, *lines = rows(distances.table(["metr-la"], [0, 1, 2], apart, "md"))
     assert head == [
         *("method", "aMMD, frozen", "energy", "sliced Wasserstein", "Kolmogorov-Smirnov", "correlation error"),
-        *("tail coverage (0.02)", "classifier accuracy (0.5)", "memorisation (1)", "p", "p, floor"),
+        *("tail coverage (0.02)", "classifier accuracy (0.5)", "memorisation (0.01)", "p", "p, floor"),
     ]
     # 0.01 and 0.03: mean 0.02, sd 0.02 / sqrt 2. Training signals are their own copies, and have no p.
     assert lines == [
@@ -145,7 +145,7 @@ def test_distances_as_latex(apart):
     first, begin, head, floor, ours, papers, end = distances.table(["metr-la"], [0, 1], apart, "tex").splitlines()
     assert (first, begin, end) == ("% metr-la", r"\begin{tabular}{lcccccccccc}", r"\end{tabular}")
     assert head.endswith(
-        r"& tail coverage (0.02) & classifier accuracy (0.5) & memorisation (1) & p & p, floor \\ \hline"
+        r"& tail coverage (0.02) & classifier accuracy (0.5) & memorisation (0.01) & p & p, floor \\ \hline"
     )
     assert floor.startswith("floor & 0.0050 & 0.0150 &")
     assert ours.startswith(r"grcd, NFE 4 & 0.0200 $\pm$ 0.0141 & 0.1200 $\pm$ 0.0141 &")

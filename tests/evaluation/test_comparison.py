@@ -17,7 +17,7 @@ from grcd.evaluation import Distance, ammd, distances, floor
 from grcd.evaluation.comparison import METRICS, TITLES, bandwidths, frozen_ammd, table
 from grcd.metrics import distances as metrics
 
-NAMES = ["frozen_ammd", *METRICS, "memorisation"]
+NAMES = ["frozen_ammd", *METRICS, "copies"]
 
 
 # -- all of them, with floor and spread ----------------------------------------------------------------------------
@@ -46,8 +46,8 @@ def test_values_and_floors_are_those_of_z_scored_signals(tiny, generated, found)
         metric = getattr(metrics, name)
         assert found[name].value == pytest.approx(metric(z(generated), y), rel=1e-9), name
         assert found[name].floor == pytest.approx(metric(chosen, y), rel=1e-9), name
-    assert found["memorisation"].value == pytest.approx(metrics.memorisation(z(generated), y, z(tiny.train)), rel=1e-9)
-    assert metrics.memorisation(chosen, y, z(tiny.train)) == found["memorisation"].floor == 0.0
+    assert found["copies"].value == pytest.approx(metrics.copies(z(generated), y, z(tiny.train)), rel=1e-9)
+    assert metrics.copies(chosen, y, z(tiny.train)) == found["copies"].floor == 1.0
     assert found["frozen_ammd"].floor == pytest.approx(floor(tiny).ammd, rel=1e-12)
     widths = bandwidths(tiny.graph, chosen, y)
     expected = frozen_ammd(z(generated), y, tiny.graph, widths)
@@ -187,10 +187,10 @@ def pick(given):
 
 
 def test_the_table_by_hand():
-    rows = table({"energy": Distance(0.5, 0.25, 0.01), "memorisation": Distance(1.5, 0.0, 0.0, 1.0)}).splitlines()
+    rows = table({"energy": Distance(0.5, 0.25, 0.01), "copies": Distance(0.5, 1.0, 0.0, 0.01)}).splitlines()
     assert [row.split() for row in rows] == [
         ["value", "floor", "ratio", "ideal"],
         ["energy", "0.5000", "0.2500", "2.00", "0"],
-        ["memorisation", "1.5000", "0.0000", "-", "1"],
+        ["memorisation", "0.5000", "1.0000", "-", "0.01"],
     ]
     assert Distance(math.nan, 0.0, 0.0, 1.0).to_dict()["value"] is None

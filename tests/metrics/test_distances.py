@@ -199,22 +199,24 @@ def test_a_signal_is_not_known_by_its_neighbour_in_time():
 # -- memorisation --------------------------------------------------------------------------------------------------
 
 
-def test_memorisation_by_hand():
-    train, real = column(0, 10), column(1, 12, -4)  # 1, 2 and 4 away
-    assert metrics.memorisation(column(9, 4), real, train) == pytest.approx((1 + 4) / 2 / 2, rel=1e-12)
-    assert math.isnan(metrics.memorisation(column(9, 4), column(10, 0, 3), train))
+def test_copies_by_hand():
+    """Of 199 real signals 2 to 200 away, the 1 % quantile by ranks is the second: 3 away."""
+    train, real = column(0), column(*range(2, 201))
+    assert metrics.copies(column(1, -2.9, 3, 3.1, 50), real, train) == pytest.approx(2 / 5, rel=1e-12)
+    assert metrics.copies(column(1, 5), column(4, 8), train) == pytest.approx(1 / 2, rel=1e-12)  # of few, the nearest
+    assert math.isnan(metrics.copies(column(9, 4), column(0, 3), train))  # a real one is a copy
 
 
-def test_copies_score_zero_and_fresh_signals_about_one(block):
-    train, real = normal(300, 5, 0), normal(200, 5, 1)
-    assert metrics.memorisation(train[::3], real, train) == 0.0
-    assert metrics.memorisation(train[::3] + 1e-3, real, train) < 0.01
-    fresh = [metrics.memorisation(normal(200, 5, seed), real, train) for seed in range(2, 12)]
-    assert np.mean(fresh) == pytest.approx(1.0, abs=0.05)
+def test_so_many_verbatim_copies_are_so_many_copies_and_fresh_signals_one_in_a_hundred(block):
+    train, real, fresh = normal(600, 5, 0), normal(4000, 5, 1), normal(4000, 5, 2)
+    mixed = np.concatenate([np.repeat(train, 2, axis=0), fresh[:2800]])  # 30 % of them
+    assert metrics.copies(train, real, train) == 1.0
+    assert abs(metrics.copies(fresh, real, train) - 0.01) < 4 * (2 * 0.01 / 4000) ** 0.5  # both sides are samples
+    assert abs(metrics.copies(mixed, real, train) - 0.307) < 4 * (2 * 0.01 / 2800) ** 0.5
 
 
 def test_the_nearest_signal_is_that_of_the_naive_search(block):
     x, train = normal(30, 4, 0, 1e4), np.round(normal(70, 4, 1, 1e4), 1)
     expected = np.linalg.norm(x[:, None] - train, axis=2).min(axis=1)
-    assert metrics.memorisation(train[::2], x, train) == 0.0
+    assert metrics.copies(train[::2], x, train) == 1.0
     assert metrics.nearest(torch.tensor(x), torch.tensor(train)).numpy() == pytest.approx(expected, rel=1e-12)

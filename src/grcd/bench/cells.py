@@ -1,4 +1,5 @@
-"""A cell of the benchmark: one measurement, and the small file that holds it. There are five kinds:
+"""A cell of the benchmark: one measurement, and the small file that holds it. There are five kinds here, and one more
+for windows in ``windows/cells``:
 
     Generated   signals that a trained network generated: their aMMD, their distances, or the time it takes
     Control     signals drawn from a control, without a network: their aMMD or their distances
@@ -23,8 +24,9 @@ from typing import Any, ClassVar, Literal
 from ..core.files import write_json
 from ..training.methods import METHODS
 
-Measure = Literal["ammd", "distances", "filling", "time"]
+Measure = Literal["ammd", "distances", "filling", "time", "windows"]
 KEYS: dict[str, str] = {"ammd": "scores", "distances": "distances", "filling": "filling", "time": "time"}  # in a file
+KEYS |= {"windows": "windows"}
 LAYOUT: dict[str, Any] = {"setting": None, "method": None, "seed": 0, "nfe": None, "solver": None, "rho": None}
 LAYOUT |= {"grid": "power", "kappa": None, "symmetrize": None, "support": None, "split": "test", "mask": None}
 LAYOUT |= {"distances": False, "timed": False}

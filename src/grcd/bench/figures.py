@@ -5,6 +5,7 @@ terminal-snr.png     what fitting the terminal reference gains, at kappa 2 and n
 sensor-std.png       the standard deviation of METR-LA's sensors in generated signals, on the map
 cost-SETTING.png     quality against time
 nfe-SETTING.png      quality against network evaluations
+calibration.png      what intervals of filled windows and forecasts cover, by share missing and by family
 
 aMMD is unbiased, so a good method's may be zero or less,
 which no logarithmic axis shows: values below ``LEAST``, where chance decides, are drawn there, and the axes say so.
@@ -30,6 +31,7 @@ from . import suites
 from .bands import WIDE, beside_paper
 from .measured import FITTED, LEAST, SCALAR, Entry, command, costs, curves, deviations, lacking, levels, ratios
 from .tables.cost import TARGETS
+from .windows.calibration import calibration
 
 AMMD = f"aMMD (drawn at {LEAST:g} if below)"
 STYLES = {  # colour, marker and its size; GRCD's in full colours, large below small where they coincide, others muted
@@ -94,6 +96,7 @@ def _figures(of: Seeds, results: Path) -> dict[str, Callable[[], Figure]]:
     drawings["terminal-snr.png"] = partial(_terminal_snr, of, results)
     if "metr-la" in of:
         drawings["sensor-std.png"] = partial(_sensor_std, of["metr-la"], results)
+        drawings["calibration.png"] = partial(calibration, of["metr-la"], results)
     drawings |= {f"cost-{s}.png": partial(_cost, s, seeds, results) for s, seeds in of.items()}
     return drawings | {f"nfe-{s}.png": partial(_nfe, s, seeds, results) for s, seeds in of.items()}
 

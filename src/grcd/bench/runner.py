@@ -31,9 +31,12 @@ from ..evaluation import baselines, controls
 from ..model import GRCD, train
 from ..training.config import Config
 from ..training.methods import METHODS, sharing
+from ..training.window_config import configured
 from . import suites
 from .cells import Baseline, Cell, Generated, done, read, write
 from .measuring import measurement
+from .windows import measuring as in_time
+from .windows.cells import Windowed
 
 T = TypeVar("T")
 PROTOCOL = {"stopping": "paper"}
@@ -41,6 +44,7 @@ COMPARATORS: dict[str, dict[str, Any]] = {  # by method: what the paper's figure
     name: {setting: {"kappa": suites.NEAR_ZERO[setting]} for setting in suites.CHEAP}  # docs/paper.md
     for name in ("wsd-scalar", "wsd-graph")
 }
+WINDOWS: tuple[Callable, Callable, Callable] = (in_time.dataset, in_time.fitted, in_time.measurement)
 
 
 def run(
@@ -55,7 +59,7 @@ def run(
     settings    of training, for all networks, where the protocol's are not wanted
     """
     settings = settings or {}
-    _refuse(settings, jobs)
+    _refuse(cells, settings, jobs)
     for cell in cells:
         _refuse_others(cell, results, settings)
     groups = _groups([cell for cell in cells if not done(cell, results)])
@@ -76,9 +80,12 @@ def failures(cells: Sequence[Cell], results: Path) -> dict[str, int]:
     return dict(Counter(" ".join(reason.split()) for reason in reasons if reason).most_common())
 
 
-def _refuse(settings: dict, jobs: int) -> None:
+def _refuse(cells: Sequence[Cell], settings: dict, jobs: int) -> None:
     """What is wrong for all cells is an error, not failed cells."""
-    Config.make(**settings)
+    if any(isinstance(cell, Windowed) for cell in cells):
+        configured("grcd", 0, 2, 1, devices.find("cpu"), {key: settings[key] for key in settings if key != "seed"})
+    else:
+        Config.make(**settings)
     for key in {"method", "seed"} & set(settings):
         raise InputError(f"{key} = {settings[key]} for all cells", "a setting of training", f"choose it with --{key}s")
     whole_number("jobs", jobs, 1, 1024)
@@ -87,13 +94,22 @@ def _refuse(settings: dict, jobs: int) -> None:
 def _refuse_others(cell: Cell, results: Path, settings: dict) -> None:
     """A cell that is there must have been trained with the same settings."""
     config = (read(cell, results) or {}).get("config", {})
-    for key, value in Config.make(**_chosen(cell, settings)).to_dict().items() if config else ():
+    for key, value in _asked_for(cell, settings).items() if config else ():
         if key not in ("method", "seed") and config.get(key, value) != value:
             raise InputError(
                 f"{cell.path(results)}, trained with {key} = {config[key]}",
                 f"cells that are trained with {key} = {value}, as asked for",
                 "choose other --results and --runs, or the same --set",
             )
+
+
+def _asked_for(cell: Cell, settings: dict) -> dict:
+    """What a cell that is there has to have been trained with; of windows, whose defaults are a device's, what was
+    set."""
+    if not isinstance(cell, Windowed):
+        return Config.make(**_chosen(cell, settings)).to_dict()
+    typed = configured("grcd", 0, 2, 1, devices.find("cpu"), settings).to_dict()
+    return {key: typed[key] for key in settings}
 
 
 def _chosen(cell: Cell, settings: dict) -> dict:
@@ -121,11 +137,13 @@ def _groups(cells: Sequence[Cell]) -> list[list[Cell]]:
 
 def _computed(group: list[Cell], results: Path, runs: Path, device: str, settings: dict) -> tuple[int, int]:
     """Fit what a group needs, measure its cells and write them. Returns how many there were, and how many failed."""
-    failed, data, where = 0, _dataset(group), record(devices.find(device))
-    fitted, unfitted = _attempted(_fitted, group, data, runs, device, settings)
+    windowed = isinstance(group[0], Windowed)
+    load, fit, measure = WINDOWS if windowed else (_dataset, _fitted, measurement)
+    failed, data, where = 0, load(group), record(devices.find(device))
+    fitted, unfitted = _attempted(fit, group, data, runs, device, settings)
     for cell in group:
         began = time.monotonic()
-        content, error = ({}, unfitted) if unfitted else _attempted(measurement, cell, fitted, data)
+        content, error = ({}, unfitted) if unfitted else _attempted(measure, cell, fitted, data)
         content = {"error": error} if error else content
         seconds = round(time.monotonic() - began, 3)
         failed += not _written(cell, results, content | {"seconds": seconds} | where) or error is not None

@@ -13,6 +13,8 @@ ablation      what each part of grcd brings: reference, backbone, solver, grid, 
 impute        hidden readings filled: grcd and its reference alone beside baselines, four kinds of gaps
 distances     grcd and the paper's GRCD by metrics that a covariance cannot fool, beside a Gaussian and a mixture
 gad-native    GAD at its authors' numbers of steps, and trained at their size and length
+imputation    gaps of windows filled: the public tables of METR-LA and AQI-36, and our own gaps (``windows``)
+forecast      rows foretold: METR-LA by DCRNN's protocol, PM2.5 in Beijing
 quick         SBM c = 16, one seed, GRCD and EDM, controls and floor: for two cores
 """
 
@@ -29,6 +31,8 @@ from ..evaluation.baselines import BASELINES
 from ..evaluation.filling import MASKS
 from ..training.methods import METHODS
 from .cells import Baseline, Cell, Control, Filled, Floor, Generated
+from .windows import cells as in_time
+from .windows.settings import SETTINGS as IN_TIME
 
 SETTINGS = tuple(catalog.SETTINGS)
 BUDGETS = (4, 6, 8, 12, 16, 32, 64)
@@ -56,6 +60,8 @@ def cells(
     """The cells of a suite, in the order of its table; ``settings``, ``seeds`` and ``methods`` choose among them."""
     if suite not in SUITES:
         raise unknown("suite", suite, SUITES)
+    if suite in IN_TIME:
+        return in_time.cells(suite, settings, range(3) if seeds is None else seeds, methods)
     if seeds is None:
         members = cells(suite, settings, range(max(len(seeds_of(suite, name)) for name in SETTINGS)), methods)
         return [cell for cell in members if not cell.needs_network or cell.seed in seeds_of(suite, cell.setting)]
@@ -199,5 +205,7 @@ SUITES: dict[str, Callable[[Names, Sequence[int]], list[Cell]]] = {
     "ablation": _ablation,
     "distances": _distances,
     "impute": _impute,
+    "imputation": lambda settings, seeds: in_time.cells("imputation", settings or (), seeds, ()),
+    "forecast": lambda settings, seeds: in_time.cells("forecast", settings or (), seeds, ()),
     "quick": _quick,
 }

@@ -15,8 +15,8 @@ app = typer.Typer(help="The benchmark: run its suites, print its tables, draw it
 Suite = Annotated[
     str,
     typer.Argument(
-        help="main, ladder, solvers, grid, snr, controls, cost, symmetrizer, gad-native, ablation, distances, impute "
-        "or quick."
+        help="main, ladder, solvers, grid, snr, controls, cost, symmetrizer, gad-native, ablation, distances, impute, "
+        "imputation, forecast or quick."
     ),
 ]
 Settings = Annotated[
@@ -38,6 +38,9 @@ def run(
     settings: Settings = None,
     seeds: Seeds = None,
     methods: Methods = None,
+    nfe: Annotated[
+        str | None, typer.Option(help="Of what has a network, only these numbers of evaluations, with commas.")
+    ] = None,
     device: Device = "auto",
     jobs: Annotated[int, typer.Option(help="Trainings side by side.")] = 1,
     results: Results = OWN,
@@ -50,6 +53,9 @@ def run(
     from ..bench import runner, suites
 
     cells = suites.cells(suite, parsing.listed(settings), _chosen(seeds), parsing.listed(methods))
+    if nfe is not None:
+        budgets = parsing.numbers(nfe, "--nfe")
+        cells = [cell for cell in cells if cell.budget is None or cell.budget in budgets]
     computed, failed = runner.run(cells, results, runs, device, jobs, parsing.settings(chosen or []))
     print(f"{suite}: {len(cells)} cells, {computed} computed now, {failed} failed")
     for reason, count in list(runner.failures(cells, results).items())[:REASONS]:

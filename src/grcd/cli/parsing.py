@@ -12,14 +12,14 @@ def listed(text: str | None) -> list[str]:
     return [part.strip() for part in text.split(",")] if text else []
 
 
-def numbers(text: str) -> list[int]:
-    """`--seeds`: whole numbers with commas between them."""
+def numbers(text: str, option: str = "--seeds") -> list[int]:
+    """`--seeds` and the like: whole numbers with commas between them."""
     from ..core.errors import InputError
 
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise InputError(f"--seeds {text}", "whole numbers with commas", "for example --seeds 0,1,2") from None
+        raise InputError(f"{option} {text}", "whole numbers with commas", f"for example {option} 1,2") from None
 
 
 def settings(pairs: list[str]) -> dict[str, str]:

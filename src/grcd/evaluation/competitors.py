@@ -6,6 +6,7 @@
     mean         the column's mean over training rows
     neighbours   scikit-learn's KNNImputer: the mean of the training rows that are nearest in what was read
     iterative    scikit-learn's IterativeImputer: every reading regressed on others of its row, the row before and after
+    var          a vector autoregression: what the rows before say
 
 A column is one channel at one node. Lines and last readings do not cross a break. Where a column has no reading in a
 stretch they are its mean. ``last`` and the means foretell too: the future is a gap.
@@ -24,6 +25,7 @@ from ..data.clock import Clock
 from ..data.series import Series
 from ..references.calendar import CalendarMean
 from . import baselines
+from .autoregression import Autoregression
 from .windows import moments
 
 TITLES = {
@@ -33,11 +35,13 @@ TITLES = {
     "mean": "the column's mean",
     "neighbours": "the nearest rows",
     "iterative": "the iterative imputer",
+    "var": "a vector autoregression",
 }
 FORESEE = ("last", "calendar", "mean")  # those that a future can be asked of
 SMOOTH = 1 / 144  # of a day: the kernel's standard deviation of the calendar's mean
 ROWS = 2000  # of training, for scikit-learn's
 NEIGHBOURS, FEATURES, ROUNDS = 10, 20, 5
+COLUMN_WISE = {"line": baselines.straight, "last": baselines.latest}
 
 Fill = Callable[[Series], np.ndarray]  # a series with gaps -> (rows, nodes, channels) without
 
@@ -45,15 +49,23 @@ Fill = Callable[[Series], np.ndarray]  # a series with gaps -> (rows, nodes, cha
 def competitors(train: Series, imputers: bool = False) -> dict[str, Fill]:
     """By name (``TITLES``), fitted to training rows; with ``imputers`` those of scikit-learn too, which take seconds on
     thirty columns and minutes on some hundreds."""
-    mean, sd = moments(train)
-    fills: dict[str, Fill] = {"line": _along(baselines.straight, mean), "last": _along(baselines.latest, mean)}
     clock = Clock.of(train)
-    if clock.slots * clock.kinds > 1:
-        fills["calendar"] = _calendar(train, clock)
-    fills["mean"] = lambda series: _with_readings(mean, series)
-    if imputers:
-        fills |= {"neighbours": _neighbours(train, mean, sd), "iterative": _iterative(train, mean, sd)}
-    return fills
+    names = ["line", "last", *["calendar"] * (clock.slots * clock.kinds > 1), "mean"]
+    return {name: fitted(name, train, train) for name in names + ["neighbours", "iterative"] * imputers}
+
+
+def fitted(name: str, train: Series, val: Series) -> Fill:
+    """One of ``TITLES``, fitted to training rows; validation rows choose where there is something to choose."""
+    if name == "calendar":
+        return _calendar(train, Clock.of(train))
+    if name == "var":
+        return Autoregression.fit(train, val).fill
+    mean, sd = moments(train)
+    if name in COLUMN_WISE:
+        return _along(COLUMN_WISE[name], mean)
+    if name == "mean":
+        return lambda series: _with_readings(mean, series)
+    return {"neighbours": _neighbours, "iterative": _iterative}[name](train, mean, sd)
 
 
 def _along(column_wise: Callable[[np.ndarray], np.ndarray], mean: np.ndarray) -> Fill:

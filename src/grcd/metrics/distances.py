@@ -14,8 +14,9 @@ the signals themselves, z-scored, in float64:
                           mean over nodes: 0.02 is right, more says that tails are missing, less that they are too long
     classifier_accuracy   of boosted trees that were taught to tell the two apart, on signals they have not seen: 0.5 is
                           right, 1 says that no generated signal passes for a real one
-    memorisation          median distance to the nearest training signal, of generated signals over that of real ones: 1
-                          is right, far below 1 says that training signals were copied
+    copies                share of generated signals that are nearer to a training signal than the nearest hundredth of
+                          real ones: 0.01 is right, more says that training signals were copied. (The median of those
+                          distances does not move while most signals are new)
 
 Signals are arrays or tensors (samples, nodes); work is done on ``device`` in blocks, so that memory does not grow with
 the number of pairs. What is random is keyed by ``seed``.
@@ -37,6 +38,7 @@ DIRECTIONS = 500
 TAILS = 0.01, 0.99
 MOST = 2000  # signals a side that a classifier sees: it is done within seconds, and right to about 0.01
 BLUR = 0.05  # of a standard deviation
+NEAR = 0.01  # share of real signals that count as near to a training signal
 
 Signals = np.ndarray | Tensor  # (samples, nodes), z-scored
 
@@ -110,11 +112,15 @@ def classifier_accuracy(x: Signals, y: Signals, device: torch.device | str = "cp
         return float(trees.score(unseen, which))
 
 
-def memorisation(x: Signals, y: Signals, train: Signals, device: torch.device | str = "cpu") -> float:
-    """Median distance to the nearest training signal, of ``x`` over that of ``y``; NaN where real ones are copies."""
+def copies(x: Signals, y: Signals, train: Signals, device: torch.device | str = "cpu") -> float:
+    """Share of ``x`` nearer to a training signal than the 1 % quantile, by ranks, of ``y``; NaN where that is 0: real
+    signals are copies themselves, and nothing can be nearer."""
     x, y, train = on(device, x, y, train)
-    of_x, of_y = (nearest(z, train).quantile(0.5) for z in (x, y))
-    return float(of_x / of_y) if of_y > 0 else float("nan")
+    of_x, of_y = nearest(x, train), nearest(y, train).sort().values
+    place = min(max(NEAR * (len(y) + 1) - 1, 0.0), len(y) - 1.0)
+    low, high = of_y[int(place)], of_y[min(int(place) + 1, len(y) - 1)]
+    near = low + (place - int(place)) * (high - low)
+    return float((of_x < near).double().mean()) if near > 0 else float("nan")
 
 
 def nearest(x: Tensor, train: Tensor) -> Tensor:  # (samples,)

@@ -142,7 +142,7 @@ def _distances(material: Material) -> str:
     rows = []
     for name, d in material.distances.items():
         ratio = "" if d.ratio is None else f"{d.ratio:.2f}"
-        floor = "" if name == "memorisation" else f"{d.floor:.4f}"  # training signals are their own copies
+        floor = "" if name == "copies" else f"{d.floor:.4f}"  # training signals are their own copies
         rows.append([TITLES[name], f"{d.value:.4f}", floor, ratio, f"{d.ideal:g}"])
     return table(["distances of whole signals", "generated", "floor", "ratio", "ideal"], rows)
 

@@ -144,6 +144,18 @@ def sample(model: WindowLaw, calendar: Tensor, nfe: int, seed: int, first: int =
     return drawn.view(windows, space.steps, -1)
 
 
+def apart(
+    model: WindowLaw, z: Tensor, calendar: Tensor, n: int, nfe: int, seed: int, first: int = 0
+) -> Tensor:  # (windows, n, steps, columns)
+    """Windows each by itself: draws of what is NaN in ``z`` (windows, steps, columns), given the rest of its window; by
+    number from ``first`` on. ``calendar``: (windows, steps, features)."""
+    space, window = model.space, z.flatten(1)
+    noise = _keyed(seed, "window apart", range(first, first + len(z)), z.device)
+    with devices.arithmetic("high"), torch.inference_mode():
+        drawn = model.draw(window, ~window.isnan(), calendar, n, nfe, noise)
+    return drawn.view(len(z), n, space.steps, -1)
+
+
 def vary(
     model: WindowLaw,
     z: Rows,

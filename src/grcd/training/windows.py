@@ -73,9 +73,16 @@ def fit(
 ) -> tuple[WindowModel, dict]:
     """A model of windows of ``space`` from two series (rows, nodes, channels), and how training went.
 
-    ``settle`` remembers what a budget of time decided.
+    ``settle`` remembers what a budget of time decided. Of the summary, ``seconds`` are those of updates, in all calls
+    that it took; ``preparation`` all others, in this one.
     """
-    hooks = _Hooks(log, resume, settle, time.monotonic())
+    before = [0.0]
+
+    def resumed(state: Any) -> None:
+        resume(state)
+        before[0] = state.seconds
+
+    hooks = _Hooks(log, resumed, settle, time.monotonic())
     means = Means(space, train, val, device, covariates, config.calendar)
     terms, kept = means.chosen()
     warn(means.notes)
@@ -85,11 +92,12 @@ def fit(
         law, summary = _conditional(table, config, hooks)
     else:
         diffusion, summary = plain.fit(
-            space, config, device, *table.windows(), log=log, resume=resume, settle=settle, began=hooks.began
+            space, config, device, *table.windows(), log=log, resume=resumed, settle=settle, began=hooks.began
         )
         law = Guided(diffusion)
     mean = means.fitted(terms, train.stretches)
-    return WindowModel(law, mean), summary | kept
+    preparation = time.monotonic() - hooks.began - (summary.get("seconds", 0.0) - before[0])
+    return WindowModel(law, mean), summary | kept | {"preparation": round(preparation, 1)}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The tables of the benchmark: of aMMD for most suites, and one of its own for cost, distances and filled gaps."""
+"""The tables of the benchmark: of aMMD for most suites; cost, distances, filled gaps and windows have their own."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..cells import Cell
-from . import cost, distances, filling
+from . import cost, distances, filling, windows
 from .ammd import Key, collected, paper, printed, render, row_name
 
 __all__ = ["Key", "collected", "paper", "printed", "render", "row_name", "table"]
 
 OWN = {"cost": cost.table, "distances": distances.table, "impute": filling.table}
+OWN |= {"imputation": windows.imputation, "forecast": windows.forecast}
 
 
 def table(suite: str, cells: Sequence[Cell], seeds: Sequence[int], results: Path, kind: str) -> str:

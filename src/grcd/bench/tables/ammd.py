@@ -1,7 +1,9 @@
 """Tables of aMMD: mean and sample standard deviation over seeds, the paper's value beside ours, floor and controls.
 
-The best method of a column is bold. A method whose difference from the best, paired by seed, is within the 95 %
-interval of Student's t is marked with ``~``: with these seeds the two cannot be told apart.
+The best method of a column is bold, unless it is no further from the test signals than training signals are: below the
+floor one is not better than another, so that all rows there are marked with ``=``, and none is bold. A method whose
+ratio to the best, paired by seed, is within the 95 % interval of Student's t in logarithms is marked with ``~``: with
+these seeds the two cannot be told apart. Of fewer than five seeds nothing of the kind is claimed.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from scipy.stats import t as student
@@ -20,12 +23,17 @@ from scipy.stats import t as student
 from ...core.errors import InputError
 from ...core.tables import comma_separated, escaped, joined, latex, markdown, refuse_unknown, titled
 from ..cells import Cell, Generated
-from ..measured import Entry, ammd_frame, by_place, ratios, values
+from ..measured import LEAST, Entry, ammd_frame, by_place, ratios, values
 
 Key = tuple[str, str, int | None]  # setting, row, nfe
 COLUMNS = ("setting", "method", "nfe", "mean", "sd", "seeds", "paper")  # of a CSV file
 OURS = {"exponential": "exponential-ours", "dpm++3m": "dpm++3m-ours"}  # solvers beside the paper's of that name
-LEGEND = "aMMD, mean +- sd over seeds (paper's value, ratio). Bold: best; ~: not separable from it."
+LEGEND = (
+    "aMMD, mean +- sd over seeds (paper's value, ratio). Bold: best; =: no further from test signals than training"
+    " signals are (the floor); ~: not separable from the best (five seeds or more)."
+)
+SIGNS = {"tied": "~", "floor": "="}
+SEEDS = 5  # from which on a tie is claimed
 
 
 def collected(suite: str, cells: Sequence[Cell], results: Path) -> dict[Key, Entry]:
@@ -102,17 +110,19 @@ def paper(suite: str, setting: str, row: str, nfe: int | None) -> tuple[float, f
 
 
 def tied(one: Entry, best: Entry) -> bool:
-    """Whether two rows cannot be told apart: paired by seed, 95 %."""
+    """Whether two rows cannot be told apart: log ratios paired by seed, 95 %; of few seeds nobody knows."""
     seeds = sorted(set(one.values) & set(best.values))
-    gaps = np.array([one.values[seed] - best.values[seed] for seed in seeds])
-    if len(gaps) < 2:
+    if len(seeds) < SEEDS:
         return False
+    pairs = np.array([(one.values[seed], best.values[seed]) for seed in seeds])
+    gaps = np.diff(np.log(np.maximum(pairs, LEAST)), axis=1)[:, 0]
     return bool(abs(gaps.mean()) <= student.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / math.sqrt(len(gaps)))
 
 
 # -- formats -----------------------------------------------------------------------------------------------------------
 
-Show = Callable[[Entry, bool, bool], str]  # an entry as text; whether it is the best of its column, or tied with it
+Mark = Literal["", "best", "tied", "floor"]
+Show = Callable[[Entry, Mark], str]  # an entry as text; how it stands in its column
 
 
 def render(table: dict[Key, Entry], kind: str) -> str:
@@ -135,21 +145,27 @@ def _sheet(table: dict[Key, Entry], setting: str, show: Show) -> tuple[list[str]
     """The head, the rows with budgets, and those without."""
     entries = {(row, nfe): entry for (where, row, nfe), entry in table.items() if where == setting}
     budgets = sorted({nfe for _, nfe in entries if nfe is not None})
-    columns = {nfe: _column({row: entry for (row, at), entry in entries.items() if at == nfe}, show) for nfe in budgets}
+    floor = entries.get(("floor", None), Entry()).mean
+    by_budget = {nfe: {row: entry for (row, at), entry in entries.items() if at == nfe} for nfe in budgets}
+    columns = {nfe: _column(column, floor, show) for nfe, column in by_budget.items()}
     rows = dict.fromkeys(row for row, nfe in entries if nfe is not None)
-    body = [[row, *(columns[nfe].get(row, show(Entry(), False, False)) for nfe in budgets)] for row in rows]
-    alone = [[row, show(entry, False, False)] for (row, nfe), entry in entries.items() if nfe is None]
+    body = [[row, *(columns[nfe].get(row, show(Entry(), "")) for nfe in budgets)] for row in rows]
+    alone = [[row, show(entry, "")] for (row, nfe), entry in entries.items() if nfe is None]
     return ["method", *(f"NFE {nfe}" for nfe in budgets)], body, alone
 
 
-def _column(entries: dict[str, Entry], show: Show) -> dict[str, str]:
-    """The texts of one budget by row, the best and what is tied with it marked."""
+def _column(entries: dict[str, Entry], floor: float, show: Show) -> dict[str, str]:
+    """The texts of one budget by row: what is at the floor marked, or else the best and what is tied with it."""
     ranked = {row: entry for row, entry in entries.items() if entry.values and entry.ranked}
     best = min(ranked, key=lambda row: ranked[row].mean, default="")
-    return {
-        row: show(entry, row == best, row in ranked and row != best and tied(entry, ranked[best]))
-        for row, entry in entries.items()
-    }
+    near = {row for row, entry in ranked.items() if entry.mean <= floor}  # none where there is no floor
+
+    def mark(row: str) -> Mark:
+        if near or row not in ranked:
+            return "floor" if row in near else ""
+        return "best" if row == best else "tied" if tied(ranked[row], ranked[best]) else ""
+
+    return {row: show(entry, mark(row)) for row, entry in entries.items()}
 
 
 def _markdown(table: dict[Key, Entry]) -> str:
@@ -161,15 +177,15 @@ def _markdown(table: dict[Key, Entry]) -> str:
     return joined(parts, LEGEND)
 
 
-def _markdown_cell(entry: Entry, best: bool, tie: bool) -> str:
+def _markdown_cell(entry: Entry, mark: Mark) -> str:
     if not entry.values:
         return "failed" if entry.failed else "-"
-    mark = "**" if best else ""
+    bold = "**" if mark == "best" else ""
     spread = "" if math.isnan(entry.sd) else f" +- {entry.sd:.4f}"
     beside = "" if entry.paper is None else f" ({entry.paper[0]:.4f}, {entry.mean / entry.paper[0]:.2f}x)"
     failed = f", {entry.failed} failed" if entry.failed else ""
     note = f"; {entry.note}" if entry.note else ""
-    return f"{mark}{entry.mean:.4f}{mark}{'~' if tie else ''}{spread}{beside}{failed}{note}"
+    return f"{bold}{entry.mean:.4f}{bold}{SIGNS.get(mark, '')}{spread}{beside}{failed}{note}"
 
 
 def _latex(table: dict[Key, Entry]) -> str:
@@ -181,11 +197,11 @@ def _latex(table: dict[Key, Entry]) -> str:
     return joined(parts)
 
 
-def _latex_cell(entry: Entry, best: bool, tie: bool) -> str:
+def _latex_cell(entry: Entry, mark: Mark) -> str:
     if not entry.values:
         return "failed" if entry.failed else "--"
-    number = rf"\mathbf{{{entry.mean:.4f}}}" if best else f"{entry.mean:.4f}"
+    number = rf"\mathbf{{{entry.mean:.4f}}}" if mark == "best" else f"{entry.mean:.4f}"
     spread = "" if math.isnan(entry.sd) else rf" \pm {entry.sd:.4f}"
     beside = "" if entry.paper is None else rf"\;({entry.paper[0]:.4f})"
-    alike = r"^{\sim}" if tie else ""
+    alike = {"tied": r"^{\sim}", "floor": "^{=}"}.get(mark, "")
     return f"${number}{alike}{spread}{beside}$"

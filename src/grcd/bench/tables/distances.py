@@ -34,11 +34,12 @@ def rows(setting: str, seeds: Sequence[int], results: Path) -> Rows:
         content = measured(cell, results)
         if content is None:
             continue
-        numbers = {name: distance["value"] for name, distance in content["distances"].items()}
+        known = {name: distance for name, distance in content["distances"].items() if name in TITLES}
+        numbers = {name: distance["value"] for name, distance in known.items()}
         numbers |= {test: content[test] for test in TESTS}
         lines += [(cell.method, cell.budget, *number) for number in numbers.items() if number[1] is not None]
-        for name, distance in content["distances"].items():
-            if name != "memorisation":  # training signals are their own copies
+        for name, distance in known.items():
+            if name != "copies":  # training signals are their own copies
                 floor[name] = Statistic(distance["floor"], None, 1, distance["floor"])
     if not lines:
         raise lacking("with distances", "distances", [setting], seeds, results)

@@ -1,0 +1,89 @@
+"""Cells of windows: hidden readings that a method filled or foretold, in one setting of one suite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from ...core.errors import unknown
+from ...evaluation import foretelling
+from ..cells import Cell, Fit
+from .settings import SETTINGS, VARIANTS, Setting
+
+BUDGETS = (1, 2, 4, 8)
+REFERENCE = "reference"
+FILLING = ("calendar", "last", "line", "neighbours", "iterative", "var")
+FORETELLING = tuple(foretelling.NAMES)
+METHODS = (*VARIANTS, REFERENCE, *dict.fromkeys((*FILLING, *FORETELLING)))
+
+
+@dataclass(frozen=True)
+class Windowed(Cell):
+    """Scores of readings that were hidden; without a budget there is no network in it."""
+
+    nfe: int | None = None
+    suite: str = field(kw_only=True)
+    measure: Literal["windows"] = "windows"
+
+    needs_network: ClassVar[bool] = True  # a run folder may be needed; whether it is says ``trained``
+
+    @property
+    def trained(self) -> bool:
+        """Whether it needs a trained run; the reference is that of one."""
+        return self.method in VARIANTS or self.method == REFERENCE
+
+    @property
+    def variant(self) -> str:
+        """The network it is about, one of ``VARIANTS``."""
+        return self.method if self.method in VARIANTS else "grcd"
+
+    @property
+    def about(self) -> Setting:
+        return SETTINGS[self.suite][self.setting]
+
+    @property
+    def budget(self) -> int | None:
+        return self.nfe
+
+    @property
+    def row(self) -> str:
+        return self.method if self.nfe is None else f"{self.method}, NFE {self.nfe}"
+
+    @property
+    def fit(self) -> Fit:
+        """One network serves all settings of a table, of both suites; so does a competitor, of one suite."""
+        table = self.about.table
+        return (table, self.variant, self.seed) if self.trained else (table, self.suite, self.method)
+
+    def path(self, results: Path) -> Path:
+        budget = [] if self.nfe is None else [f"nfe{self.nfe}"]
+        name = "_".join([self.method, f"s{self.seed}", *budget])
+        return results / "cells" / self.suite / self.setting / f"{name}.json"
+
+
+def cells(suite: str, settings: Sequence[str], seeds: Sequence[int], methods: Sequence[str]) -> list[Cell]:
+    """Of a suite, setting by setting: networks by seed and budget; what needs none once, with the lowest seed."""
+    for name in settings:
+        if name not in SETTINGS[suite]:
+            raise unknown("setting", name, SETTINGS[suite])
+    for name in methods:
+        if name not in METHODS:
+            raise unknown("method", name, METHODS)
+    members = [cell for name in settings or SETTINGS[suite] for cell in _of(suite, name, seeds)]
+    return [cell for cell in members if not methods or cell.method in methods]
+
+
+def _of(suite: str, name: str, seeds: Sequence[int]) -> list[Windowed]:
+    setting, first = SETTINGS[suite][name], min(seeds)
+    networks = ["grcd"] + ["grcd-unseen"] * setting.unseen
+    networks += ["grcd-one-channel", "grcd-no-calendar"] * (setting.table == "beijing")
+    drawn = [Windowed(name, *place, suite=suite) for place in product(networks, seeds, BUDGETS)]
+    alone = [Windowed(name, method, first, suite=suite) for method in (REFERENCE, *_simple(suite))]
+    return [cell for cell in drawn if cell.method == "grcd" or cell.seed == first] + alone
+
+
+def _simple(suite: str) -> tuple[str, ...]:
+    return FILLING if suite == "imputation" else FORETELLING
