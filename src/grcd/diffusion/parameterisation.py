@@ -27,11 +27,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from ..core.errors import unknown
+from ..references.component import Component
 from ..references.gaussian import Gaussian
 from ..references.propagator import Level
 from ..references.reference import Reference
@@ -245,8 +247,8 @@ class Denoised(Parameterisation):
 
     def baseline(self, reference: Reference, x0: Tensor, eps: Tensor, t: Tensor) -> Tensor:
         """The reference's posterior mean of ``x_0``, in whose basis the process is diagonal."""
-        p, (part,) = self.process, reference.parts
-        x, v = p.modes(self.corrupted(x0, eps, t)), part.v
+        p, v = self.process, cast(Component, reference.parts[0]).v
+        x = p.modes(self.corrupted(x0, eps, t))
         x0_hat = p.nodes(x * v * p.a(t) / (v * p.a(t) ** 2 + p.variance(t)))
         return (x0_hat - x0).square() / (1 + 2 * p.sigma**2 * p.c(t))
 
