@@ -235,9 +235,9 @@ def polynomial(x: np.ndarray, graph: Graph) -> Precision:
         """``-2 log p`` at the best ``tau``, and that ``tau``."""
         if not (np.log(SMALL[0]) <= logs.min() and logs.max() <= np.log(SMALL[-1])):
             return np.inf, 1.0
-        energy = np.polynomial.polynomial.polyfromroots(-np.exp(logs)) @ energies[: len(logs) + 1]
+        energy = float(np.polynomial.polynomial.polyfromroots(-np.exp(logs)) @ energies[: len(logs) + 1])
         tau = d / energy
-        return d - d * np.log(tau) - float(sizes(logs).sum()), tau
+        return d - d * float(np.log(tau)) - float(sizes(logs).sum()), tau
 
     starts = [np.zeros(1), np.array([-1.0, 1.0])]
     options = [minimize(lambda logs: loss(logs)[0], start, method="Nelder-Mead").x for start in starts]

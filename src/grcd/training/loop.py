@@ -32,6 +32,7 @@ from ..core.streams import Stream
 from ..diffusion.parameterisation import Parameterisation
 from ..references.gaussian import Gaussian
 from ..references.reference import Reference
+from ..references.sparse import Sparse
 from .config import Config
 from .stopping import Plateau
 
@@ -119,7 +120,7 @@ def draws(
 class Signals:
     """Signals by index, complete and in float64, with the weight of their entries in the loss."""
 
-    def __init__(self, x: Tensor, filler: Gaussian | None, random: Stream):
+    def __init__(self, x: Tensor, filler: Gaussian | Sparse | None, random: Stream):
         self.x, self.filler, self.random = x, filler, random
         missing = sum(int(x[rows].isnan().sum()) for rows in blocks(*x.shape))
         self.share, self.gaps = 1 - missing / x.numel(), missing > 0
@@ -146,7 +147,7 @@ class Update:
         parameterisation: Parameterisation,
         x_train: Tensor,
         config: Config,
-        filler: Gaussian | None = None,
+        filler: Gaussian | Sparse | None = None,
     ):
         self.state, self.parameterisation, self.config = state, parameterisation, config
         device = x_train.device
@@ -187,7 +188,7 @@ class Validation:
     """
 
     def __init__(
-        self, parameterisation: Parameterisation, x_val: Tensor, config: Config, filler: Gaussian | None = None
+        self, parameterisation: Parameterisation, x_val: Tensor, config: Config, filler: Gaussian | Sparse | None = None
     ):
         self.parameterisation, self.config = parameterisation, config
         x = x_val[evenly(len(x_val), VALIDATION_MOST)]
@@ -246,7 +247,7 @@ def train(
     x_train: Tensor,  # (samples, nodes) z-scored, float32 or float64, NaN where missing, on the device
     x_val: Tensor,
     config: Config,
-    filler: Gaussian | None = None,
+    filler: Gaussian | Sparse | None = None,
     log: Callable[[State, dict], None] = lambda state, record: None,
     resume: Callable[[State], None] = lambda state: None,
     until: float = math.inf,
@@ -325,7 +326,7 @@ def footprint(numbers: int, nodes: int, config: Config) -> float:
 
 def timed(
     parameterisation: Parameterisation,
-    filler: Gaussian,
+    filler: Gaussian | Sparse | None,
     network: nn.Module,
     x_train: Tensor,
     config: Config,
