@@ -130,7 +130,7 @@ class ConjugateProcess(Isotropic):
     @classmethod
     def on(cls, spectrum: Spectrum, delta: float = 0.05, **settings: float) -> ConjugateProcess:
         if isinstance(spectrum, LargeSpectrum):
-            return LargeConjugateProcess(torch.tensor([delta]).double(), spectrum.basis, **settings)
+            return LargeConjugateProcess(torch.tensor([delta], dtype=torch.float64), spectrum.basis, **settings)
         return cls(torch.from_numpy(spectrum.scaled(delta)), spectrum.basis, **settings)
 
     def to(self, device: torch.device | str) -> ConjugateProcess:

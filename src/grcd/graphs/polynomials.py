@@ -115,9 +115,10 @@ def series(function: Callable[[Tensor], Tensor]) -> Tensor:  # (degree + 1, ...)
 
 def sparse_tensor(matrix: sp.csr_array) -> Tensor:  # (rows, columns) sparse
     """As torch has it."""
-    entries = sp.coo_array(matrix)
+    entries = sp.coo_array(sp.csr_array(matrix, copy=True))
     places = torch.from_numpy(np.stack([entries.row, entries.col]).astype(np.int64))
-    return torch.sparse_coo_tensor(places, torch.from_numpy(entries.data), entries.shape).coalesce()
+    values = torch.from_numpy(entries.data)
+    return torch.sparse_coo_tensor(places, values, entries.shape, check_invariants=True, is_coalesced=True)
 
 
 def refuse(nodes: int) -> NoReturn:
