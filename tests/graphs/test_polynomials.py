@@ -33,7 +33,7 @@ def test_graph_coordinates_are_those_of_the_basis(q, delta):
 
 def test_the_paper_network_is_the_same_function_of_the_same_weights():
     setting = gnn.Setting(width=16, time_dim=8)
-    one, other = gnn.DenoiserGNN(DENSE, setting), gnn.DenoiserGNN(SPARSE, setting)
+    one, other = gnn.on(DENSE, setting), gnn.on(SPARSE, setting)
     other.load_state_dict(one.state_dict())
     for t in (torch.tensor(0.3), torch.rand(4, 1, generator=torch.Generator().manual_seed(0))):
         close(other(X, t), one(X, t), 1e-5)

@@ -28,7 +28,7 @@ class Backbone(NamedTuple):
 
 
 NETWORKS: dict[str, Backbone] = {
-    "gnn": Backbone(gnn.DenoiserGNN, gnn.Setting),  # the paper's, shared over nodes
+    "gnn": Backbone(gnn.on, gnn.Setting),  # the paper's, shared over nodes
     "node": Backbone(nodenet.NodeNet, nodenet.Setting),  # the one that knows its nodes
     "none": Backbone(Nothing, NoSetting),  # the reference alone
 }

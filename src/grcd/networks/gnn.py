@@ -99,11 +99,7 @@ class Block(nn.Module):
 
 
 class DenoiserGNN(nn.Module):
-    """``f_theta(x, t)`` for signals ``x`` in graph coordinates; on a large graph ``LargeGNN``, with the same weights."""
-
-    def __new__(cls, spectrum: Spectrum, setting: Setting) -> DenoiserGNN:
-        large = cls is DenoiserGNN and isinstance(spectrum, LargeSpectrum)
-        return super().__new__(LargeGNN if large else cls)
+    """``f_theta(x, t)`` for signals ``x`` in graph coordinates."""
 
     ones: Tensor  # (modes, 1)
     powers: Tensor  # (modes, taps + 1)
@@ -174,6 +170,11 @@ class LargeGNN(DenoiserGNN):
         for block in self.blocks:
             h = cast(Block, block).by_products(h, self.S)
         return self.output(h)[..., 0].float() + x
+
+
+def on(spectrum: Spectrum, setting: Setting) -> DenoiserGNN:
+    """The network on a graph of any size."""
+    return (LargeGNN if isinstance(spectrum, LargeSpectrum) else DenoiserGNN)(spectrum, setting)
 
 
 def products(S: Tensor, h: Tensor) -> Tensor:  # (nodes, nodes) sparse, (batch, nodes, width) -> (batch, nodes, width)

@@ -156,7 +156,7 @@ class Component(Propagator):
         precision, size = solve(self.covariance(), seen, eye.expand(len(off), -1, -1))
         off = torch.where(seen, off, 0.0)
         moved = (precision @ off[..., None])[..., 0]
-        count = seen.sum(1) * math.log(2 * math.pi)
+        count = seen.sum(1).double() * math.log(2 * math.pi)
         return -((moved * off).sum(-1) + size + count) / 2, moved, precision.diagonal(dim1=-2, dim2=-1)
 
     def draw(self, noise: Tensor, q: Level = 0.0, u: Tensor | None = None) -> Tensor:  # (batch, d) twice
