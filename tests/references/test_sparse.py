@@ -85,7 +85,7 @@ def test_observations_move_means_as_they_move_the_dense_ones(kind, seed, q):
         close(SPARSE.left(observations), DENSE.left(observations), 1e-8)
 
 
-@pytest.mark.parametrize("kind", ("entries", "noisy", "sums"))
+@pytest.mark.parametrize("kind", ["entries", "noisy", "sums"])
 def test_guided_predictions_and_last_draws_are_the_dense_ones(kind):
     observations, x = readings(kind, 3), signals(4, BATCH, 2)
 

@@ -52,7 +52,9 @@ def alone(network, monkeypatch):
     monkeypatch.setattr(large, "SPEED", {"cpu": 1.0, "cuda": 1.0})
     for name in ("eigh", "eigvalsh", "cholesky", "inv"):
         monkeypatch.setattr(np.linalg, name, small_only(getattr(np.linalg, name)))
-    with pytest.warns(InputWarning, match="a network on 60 nodes cannot be trained in an hour here: .* reference alone"):
+    with pytest.warns(
+        InputWarning, match="a network on 60 nodes cannot be trained in an hour here: .* reference alone"
+    ):
         return grcd.GRCD(graph, device="cpu").fit(train, val)
 
 
@@ -148,3 +150,9 @@ def test_a_batch_is_what_memory_has_room_for(network, monkeypatch):
     assert large.batch(space, config, torch.device("cpu")) == 10
     monkeypatch.setattr(devices, "room", lambda device: 1.0)
     assert large.batch(space, config, torch.device("cpu")) == 1
+
+
+def test_windows_on_a_large_graph_are_refused(network):
+    for shape in ({"window": 12}, {"channels": 2}):
+        with pytest.raises(InputError, match="on 60 nodes\nexpected single moments of one variable"):
+            grcd.GRCD(network[0], device="cpu", **shape)

@@ -47,7 +47,6 @@ from ..graphs.polynomials import Polynomials, refuse
 from ..references.propagator import Level
 from .grids import Grid
 
-
 LEVELS = 32  # of training on a large graph
 
 

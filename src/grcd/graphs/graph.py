@@ -93,7 +93,7 @@ class Spectrum:
 
 
 class LargeSpectrum(Spectrum):
-    """Of a graph with more than ``LARGE`` nodes: filters in place of eigenpairs, which are refused (``polynomials``)."""
+    """Of a graph of more than ``LARGE`` nodes: filters in place of eigenpairs, which are refused (``polynomials``)."""
 
     def __init__(self, laplacian: sp.csr_array):
         object.__setattr__(self, "laplacian", laplacian)
@@ -273,7 +273,7 @@ class Graph:
 
     @cached_property
     def spectrum(self) -> Spectrum:
-        """Eigenpairs of the symmetric normalised Laplacian: the model's graph-Fourier basis; filters, of a large graph."""
+        """Eigenpairs of the symmetric normalised Laplacian: the model's graph-Fourier basis. Of a large graph, filters."""
         if self.large:
             return LargeSpectrum(self.normalized)
         return Spectrum.of(self.normalized.toarray())

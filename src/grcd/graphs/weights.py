@@ -120,7 +120,11 @@ def nearest(
     k = _neighbours(min(5, n - 1) if k is None else k, n)
     if not distance(p[0], p, metric).any():
         raise InputError(f"{n} nodes at one place", "positions that differ", "check the coordinates")
-    s = _bandwidth(bandwidth, lambda: _median_distance(p if n <= ALL else p[evenly(n, SAMPLED)], metric), "median of all pairwise distances")
+    s = _bandwidth(
+        bandwidth,
+        lambda: _median_distance(p if n <= ALL else p[evenly(n, SAMPLED)], metric),
+        "median of all pairwise distances",
+    )
     i, j, d = _chosen(p, k, metric)
     codes, first = np.unique(np.concatenate([i * n + j, j * n + i]), return_index=True)  # if either end chose the other
     with np.errstate(over="ignore"):

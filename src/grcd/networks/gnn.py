@@ -89,7 +89,6 @@ class Block(nn.Module):
         response = powers @ self.h  # (modes, width)
         return silu_norm(self.mix(U @ (response * z)), self.norm.weight, self.norm.bias)
 
-
     def by_products(self, h: Tensor, S: Tensor) -> Tensor:  # (batch, nodes, width) twice
         """The same of node values, with ``S`` itself: Horner's rule."""
         total = self.h[-1] * h

@@ -67,7 +67,7 @@ class Part(Protocol):
         """Draws about zero of what is left of it once the noisy signal at level ``q`` is known."""
 
     def leave_one_out(self, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # (signals,), two (signals, d)
-        """Of what is ``seen`` of signals ``off`` (signals, d): log-density, precision times signal, and its diagonal."""
+        """Of what is ``seen`` of signals ``off`` (signals, d): log-density, precision times signal, its diagonal."""
 
 
 @dataclass(frozen=True)
@@ -150,8 +150,7 @@ class Posterior:
         """The exact posterior of ``sum_k weights_k N(means_k, parts_k)``."""
         batch = len(observations.y)
         updated = [
-            part.updated(observations, mean.expand(batch, 1, -1))
-            for mean, part in zip(means, parts, strict=True)
+            part.updated(observations, mean.expand(batch, 1, -1)) for mean, part in zip(means, parts, strict=True)
         ]
         joint = torch.cat([evidence for _, evidence in updated], 1) + weights.log()
         moved = torch.cat([mean for mean, _ in updated], 1)

@@ -4,7 +4,7 @@
 modulus ``k'^2 = 1 - m / M`` for eigenvalues between ``m`` and ``M``, the midpoint rule in ``u`` converges geometrically
 (Hale, Higham and Trefethen 2008, method 3): a dozen shifts for fourteen digits.
 
-**Propagator.** ``phi(q1, q0) = B^1/2`` with ``B = (Sigma + q1^2) / (Sigma + q0^2)``, whose eigenvalues lie between 1 and
+**Propagator.** ``phi(q1, q0) = B^1/2`` with ``B = (Sigma + q1^2) / (Sigma + q0^2)``: its eigenvalues lie between 1 and
 its value at the smallest variance, however large the others are. With ``a = q1^2``, ``b = q0^2``
 
     B (B + t^2)^-1 = (I + (a - s) (Sigma + s I)^-1) / (1 + t^2),         s = (a + t^2 b) / (1 + t^2)

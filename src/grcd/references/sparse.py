@@ -291,7 +291,7 @@ class Sparse(Reference):
         return self.completed(x, random.normal(0, x.numel()).view_as(x)) if x.isnan().any() else x
 
     def cleaned(self, noise: Tensor, q: float) -> Tensor:  # (..., d) twice
-        """Draws about zero of ``(Sigma^-1 + I / q^2)^-1``, by the symmetric root: ``q Sigma^1/2 (Sigma + q^2)^-1/2``."""
+        """Draws about zero of ``(Sigma^-1 + I / q^2)^-1``, by its symmetric root ``q Sigma^1/2 (Sigma + q^2)^-1/2``."""
         root = rational.propagator(0.0, q**2, self._least)
         total = root.constant * _columns(noise.reshape(-1, self.d))
         for w, s in zip(root.weights, root.shifts, strict=True):

@@ -19,7 +19,7 @@ is exact at some ``k``, and smooth in between. The paper's ``sigma^2 / mu`` is t
 Which of these, and how many modes, is decided by the likelihood of validation signals, with exact determinants.
 
 **Gaps** are first filled with what neighbours read, then drawn given the rest under the fit that there is, and fitted
-again, ``ROUNDS`` times.
+again, ``ROUNDS`` times; once, where readings are many.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from torch import Tensor
 
 from ..core import factors
 from ..core.errors import InputError
-from ..core.rows import evenly
+from ..core.rows import blocks, evenly
 from ..core.streams import Stream
 from ..graphs.graph import Graph
 from .observations import Observations
@@ -44,6 +44,8 @@ MOST = 16  # nodes that one is regressed on
 RANKS = (0, 16, 64)  # modes that are tried
 SIGNALS, TRIED, VALIDATED, GAPPY = 2048, 512, 128, 16  # signals to fit, to choose by, to judge by; with gaps
 STEPS, ROUNDS = 2, 2  # of expectation and maximisation; of drawing gaps
+ITERATIONS, DIGITS = 50, 1e-2  # of conjugate gradients for gaps
+MANY = 1 << 26  # readings beyond which gaps are drawn once
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)  # of the diagonal
 LEAST = 1e-6  # variance that is left of a z-score, at least
 ENTRIES = 1 << 20  # of gathered signals at a time
@@ -59,7 +61,7 @@ def fit(train: Tensor, val: Tensor, graph: Graph, seed: int = 0, ranks: tuple[in
     gaps = bool(np.isnan(x).any())
     task = Task(graph, neighbourly(held_out, graph), held_out)
     best = task.chosen(neighbourly(x, graph) if gaps else x, ranks)
-    for number in range(ROUNDS if gaps else 0):
+    for number in range((ROUNDS if x.size <= MANY else 1) if gaps else 0):
         random = Stream(seed, f"gaps of a sparse reference {number}")
         best = task.refitted(drawn(best, x, random), best)
     return best
@@ -77,7 +79,7 @@ def refuse_dense(graph: Graph) -> None:
 
 
 def _some(signals: Tensor, most: int) -> np.ndarray:  # (at most most, nodes)
-    return signals[evenly(len(signals), most)].cpu().numpy()
+    return (signals if len(signals) <= most else signals[evenly(len(signals), most)]).cpu().numpy()
 
 
 class Task:
@@ -122,7 +124,7 @@ class Task:
         rest = max(float(x.square().mean()) - float(v.sum()) / len(x), LEAST)  # a direction, on average
         share = (v - rest).clamp(min=0) / v
         V = U * (v * share).sqrt()
-        f = (share / v).sqrt()[:, None] * (U.T @ x.double())
+        f = (share / v).sqrt()[:, None] * (U.to(x).T @ x).double()
         val = self.val - V @ ((share / v).sqrt()[:, None] * (U.T @ self.val))
         precision = self._regressed(_left(x, V, f), val, V, torch.diag(1 - share))
         return self._improved(x, Sparse(precision, V.numpy()))
@@ -132,7 +134,7 @@ class Task:
         for _ in range(STEPS):
             f, spread = _factors(start, x)
             second = f @ f.T / x.shape[1] + spread
-            V = torch.linalg.solve(second, (x.double() @ f.T / x.shape[1]).T).T.contiguous()
+            V = torch.linalg.solve(second, (x @ f.to(x).T).double().T / x.shape[1]).T.contiguous()
             val = self.val - V @ _factors(start, self.val)[0]
             start = Sparse(self._regressed(_left(x, V, f), val, V, spread), V.numpy())
         return start
@@ -255,34 +257,51 @@ def polynomial(x: np.ndarray, graph: Graph) -> Precision:
 
 def neighbourly(x: np.ndarray, graph: Graph, rounds: int = 3) -> np.ndarray:  # (samples, nodes) twice
     """Gaps filled with the mean of what neighbours have, theirs included; with 0 where none has anything."""
-    if not np.isnan(x).any():
-        return x
-    filled, known = np.nan_to_num(x), ~np.isnan(x)
-    for _ in range(rounds):
-        total = (graph.weights @ known.T.astype(x.dtype)).T
-        mean = np.divide((graph.weights @ (filled * known).T).T, total, out=np.zeros_like(filled), where=total > 0)
-        filled, known = np.where(np.isnan(x), mean, x), known | (total > 0)
-    return filled
+    result = np.array(x)
+    for rows in blocks(*x.shape):
+        part = x[rows]
+        gaps = np.isnan(part)
+        if not gaps.any():
+            continue
+        filled, known = np.nan_to_num(part), ~gaps
+        for _ in range(rounds):
+            total = (graph.weights @ known.T.astype(x.dtype)).T
+            mean = np.divide((graph.weights @ (filled * known).T).T, total, out=np.zeros_like(filled), where=total > 0)
+            filled, known = np.where(gaps, mean, part), known | (total > 0)
+        result[rows] = filled
+    return result
 
 
-def drawn(reference: Sparse, x: np.ndarray, random: Stream, iterations: int = 30) -> np.ndarray:  # (samples, nodes)
-    """Signals with their gaps drawn given the rest, by Matheron's rule; all at once, by conjugate gradients.
+def drawn(reference: Sparse, x: np.ndarray, random: Stream) -> np.ndarray:  # (samples, nodes) twice
+    """Signals with their gaps drawn given the rest, by Matheron's rule; some at a time, by conjugate gradients.
 
-    Each signal misses others, and a factor a signal would be dear. ``Q_hh`` is well conditioned: what is hidden hangs on
-    what is seen beside it. Some digits are enough for a fit.
+    Each signal misses others, and a factor a signal would be dear. ``Q_hh`` is well conditioned, for what is hidden hangs
+    on what is seen beside it. Some digits are enough for a fit.
     """
-    whole = reference.draw(random.normal(range(len(x)), x.shape[1])).numpy()
-    hidden = np.isnan(x).T
-    off = np.where(hidden, 0.0, np.nan_to_num(x.T.astype(np.float64)) - whole.T)
+    result = np.array(x)
+    for rows in blocks(*x.shape):
+        numbers = range(len(x))[rows]
+        whole = reference.draw(random.normal(numbers, x.shape[1])).numpy()
+        result[rows] = np.where(np.isnan(x[rows]), whole + _corrections(reference, x[rows].T, whole.T).T, x[rows])
+    return result
+
+
+def _corrections(reference: Sparse, x: np.ndarray, whole: np.ndarray) -> np.ndarray:  # (nodes, signals) each
+    """What is to be added to whole draws where ``x`` has gaps: ``-(Sigma^-1)_hh^-1 (Sigma^-1)_ho (x_o - whole_o)``."""
+    hidden = np.isnan(x)
+    off = np.where(hidden, 0.0, np.nan_to_num(x.astype(np.float64)) - whole)
     r = np.where(hidden, -reference.precise(off), 0.0)
     u, scale = np.zeros_like(r), reference.precision.Q.diagonal()[:, None]
     z = r / scale
     p, energy = z, (r * z).sum(0)
-    for _ in range(iterations):
+    start = energy.max(initial=0.0)
+    for _ in range(ITERATIONS):
+        if energy.max(initial=0.0) <= DIGITS**2 * start:
+            break
         Qp = np.where(hidden, reference.precise(p), 0.0)
         step = energy / np.maximum((p * Qp).sum(0), 1e-300)
         u, r = u + step * p, r - step * Qp
         z = r / scale
         before, energy = energy, (r * z).sum(0)
         p = z + energy / np.maximum(before, 1e-300) * p
-    return np.where(np.isnan(x), whole + u.T, x)
+    return u
