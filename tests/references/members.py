@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import mixtures
 import numpy as np
+import scipy.sparse as sp
 import torch
 from scipy.stats import multivariate_normal
 from torch import Tensor
@@ -22,8 +23,10 @@ from grcd.references.component import Component
 from grcd.references.lags import Shrinkage
 from grcd.references.mixture import Mixture
 from grcd.references.observations import Observations
+from grcd.references.precision import Given, Regressions
 from grcd.references.reference import Reference
 from grcd.references.separable import Separable
+from grcd.references.sparse import Sparse
 from grcd.references.stationary import Stationary
 
 NODES = 5
@@ -83,6 +86,37 @@ def dense_gmrf(C: np.ndarray, graph: Graph) -> np.ndarray:
     return 1.7**2 * np.linalg.inv(L / np.linalg.eigvalsh(L)[-1] + 0.1 * np.eye(NODES))
 
 
+def wide(C: np.ndarray) -> np.ndarray:  # (nodes, 2)
+    """Modes that all nodes share."""
+    v, B = np.linalg.eigh(C)
+    return B[:, -2:] * np.sqrt(v[-2:] / 2)
+
+
+def fit_regressions(C: np.ndarray, graph: Graph) -> Sparse:
+    """Each node on its neighbours with a larger variance, with coefficients that are not small."""
+    order = np.argsort(np.diag(C))
+    A, W = np.zeros_like(C), graph.weights.toarray()
+    for place, j in enumerate(order):
+        later = order[place + 1 :][W[j, order[place + 1 :]] > 0]
+        A[j, later] = C[j, later] / (1 + np.abs(C[j, later]).sum())
+    return Sparse(Regressions(sp.csr_array(A), np.diag(C) / 2, order), wide(C))
+
+
+def dense_regressions(C: np.ndarray, graph: Graph) -> np.ndarray:
+    local = np.linalg.inv(np.eye(len(C)) - fit_regressions(C, graph).precision.A.toarray())
+    return local @ np.diag(np.diag(C) / 2) @ local.T + wide(C) @ wide(C).T
+
+
+def fit_polynomial(C: np.ndarray, graph: Graph) -> Sparse:
+    L = graph.normalized
+    return Sparse(Given(sp.csr_array(0.3 * sp.eye_array(len(C)) + L + 0.2 * (L @ L))), np.zeros((len(C), 0)))
+
+
+def dense_polynomial(C: np.ndarray, graph: Graph) -> np.ndarray:
+    lam, U = np.linalg.eigh(graph.normalized.toarray())
+    return (U / (0.3 + lam + 0.2 * lam**2)) @ U.T
+
+
 Fit, Dense = Callable[[np.ndarray, Graph], Component], Callable[[np.ndarray, Graph], np.ndarray]
 KINDS: dict[str, tuple[Fit, Dense]] = {
     "spectral": (lambda C, graph: gaussian.spectral(C, graph.spectrum), dense_spectral),
@@ -94,6 +128,8 @@ KINDS: dict[str, tuple[Fit, Dense]] = {
     "diagonal": (lambda C, graph: gaussian.diagonal(C), lambda C, graph: np.diag(np.diag(C))),
     "low rank": (lambda C, graph: gaussian.low_rank(C, 2), dense_low_rank),
     "gmrf": (lambda C, graph: gaussian.gmrf(graph.spectrum, delta=0.1, sigma=1.7), dense_gmrf),
+    "sparse": (fit_regressions, dense_regressions),
+    "sparse, a polynomial": (fit_polynomial, dense_polynomial),
 }
 
 
@@ -246,6 +282,7 @@ OTHERS = {name: replace(PROBLEM, graph=GRAPHS[name]) for name in ("ring", "isola
 MEMBERS: dict[str, Member] = {
     **{kind: one(kind)(PROBLEM) for kind in KINDS},
     **{f"{kind}, {name}": one(kind)(problem) for name, problem in OTHERS.items() for kind in ("spectral", "gmrf")},
+    "sparse, isolated node": one("sparse")(OTHERS["isolated node"]),
     "mixture": several("spectral", "full", "diagonal")(PROBLEM),
     "mixture of low rank": several("low rank", "low rank", "low rank")(PROBLEM),
     "mixture of one": several("full")(PROBLEM),

@@ -25,7 +25,7 @@ def training_signals(graph, gaps):
     z = side + random.standard_normal((60, 6)) @ random.standard_normal((6, 6)) / 3
     z[random.random_sample(z.shape) < gaps] = np.nan
     basis = torch.from_numpy(graph.spectrum.U)
-    return z, basis, TrainingSignals.of(z[:40], z[40:], graph.spectrum, basis, EPS_REF, SEED)
+    return z, basis, TrainingSignals.of(z[:40], z[40:], graph.spectrum, basis, EPS_REF, SEED, graph)
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.2])

@@ -172,6 +172,7 @@ def test_every_method_is_made_of_parts_that_exist():
         ("grcd-rho3", "grcd-exponential", "solver"),
         ("grcd", "grcd-full", "reference"),
         ("grcd", "grcd-spectral", "reference"),
+        ("grcd", "grcd-sparse", "reference"),
         ("grcd", "grcd-gnn", "settings"),
         ("clock+reference", "grcd-epsilon-heun", None),
         ("clock+reference+residual+exponential", "grcd-rho1", None),
@@ -194,10 +195,10 @@ def test_methods_that_differ_in_sampling_only_share_one_network():
 
 
 def test_the_default_and_what_takes_one_part_of_it_back_have_a_network_each():
-    ours = ("grcd", "grcd-full", "grcd-spectral", "grcd-gnn")
+    ours = ("grcd", "grcd-full", "grcd-spectral", "grcd-sparse", "grcd-gnn")
     assert [sharing(find(name)) for name in ours] == [[name] for name in ours]
     assert [name for name, method in METHODS.items() if method.planned] == list(ours)
-    assert [find(name).reference for name in ours] == ["mixture", "full", "spectral", "mixture"]
+    assert [find(name).reference for name in ours] == ["mixture", "full", "spectral", "sparse", "mixture"]
     length = {"lr": 1e-3, "stopping": "gain", "max_updates": 12_000}
     for name in ours:
         backbone = {} if name == "grcd-gnn" else {"backbone": "node"}
@@ -208,7 +209,7 @@ def test_a_method_with_settings_of_its_own_shares_no_network_with_one_without():
     native = {"width": 24, "shift": "unscaled", "optimizer": "adamw", "lr": 1e-4, "batch": 128, "ema": 0.0}
     native |= {"stopping": "none", "max_updates": 785_000, "validate_every": 2500}
     assert dict(find("gad-native").settings) == native
-    own = ["grcd", "grcd-full", "grcd-spectral", "grcd-gnn", "gad-native"]
+    own = ["grcd", "grcd-full", "grcd-spectral", "grcd-sparse", "grcd-gnn", "gad-native"]
     assert [name for name, method in METHODS.items() if method.settings] == own
     assert (sharing(find("gad")), sharing(find("gad-native"))) == (["gad"], ["gad-native"])
     wider = dataclasses.replace(find("gad-native"), settings=tuple({**native, "width": 25}.items()))

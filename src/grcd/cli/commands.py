@@ -134,7 +134,7 @@ def train(
         print(f"  log: {run / METRICS}   next: grcd impute {run} --observed FILE --out filled.csv")
         return
     print(f"  validation error {result['val']:.4f}, of the reference alone {result['val_reference_alone']:.4f}")
-    if result["val"] >= result["val_reference_alone"]:
+    if result["updates"] and result["val"] >= result["val_reference_alone"]:
         print("  The network is not better than its reference: train longer (--max-updates, --force), or the reference")
         print("  says all there is to say of these signals; grcd evaluate --controls tells.")
     print(f"  log: {run / METRICS}   next: grcd sample {run} -n 1000 --nfe 4 --out samples.npz")

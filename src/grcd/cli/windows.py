@@ -51,7 +51,8 @@ def load(
             data = load_rows(sources[0], **options) if window is None else load_series(sources[0], **options)
         if not isinstance(data, SeriesDataset):
             return data, 1
-        steps = window if isinstance(window, int) else _suggested(data)
+        # A large graph has no windows.
+        steps = window if isinstance(window, int) else 1 if data.graph.large else _suggested(data)
         data.refuse_short(steps)
         if steps == 1 and len(data.channels) == 1 and not several:
             return load_dataset(sources[0], **options), 1

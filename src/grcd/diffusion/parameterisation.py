@@ -27,11 +27,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from ..core.errors import unknown
+from ..references.component import Component
 from ..references.gaussian import Gaussian
 from ..references.propagator import Level
 from ..references.reference import Reference
@@ -249,8 +251,8 @@ class Denoised(Parameterisation):
 
     def of_reference(self, reference: Reference, x: Tensor, t: Level) -> Tensor:
         """Its posterior mean of ``x_0``, in whose basis the process is diagonal."""
-        p, (part,) = self.process, reference.parts
-        return p.nodes(p.modes(x) * part.v * p.a(t) / (part.v * p.a(t) ** 2 + p.variance(t)))
+        p, v = self.process, cast(Component, reference.parts[0]).v
+        return p.nodes(p.modes(x) * v * p.a(t) / (v * p.a(t) ** 2 + p.variance(t)))
 
     def seen(self, x: Tensor, t: Level) -> Tensor:
         return x

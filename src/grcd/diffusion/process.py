@@ -35,17 +35,20 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Self, overload
+from typing import Any, NoReturn, Self, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..graphs.graph import Spectrum
+from ..graphs.graph import LargeSpectrum, Spectrum
 from ..graphs.kronecker import Basis
+from ..graphs.polynomials import Polynomials, refuse
 from ..graphs.space import SignalSpace
 from ..references.propagator import Level
 from .grids import Grid
+
+LEVELS = 32  # of training on a large graph
 
 
 class Process(ABC):
@@ -126,6 +129,8 @@ class ConjugateProcess(Isotropic):
 
     @classmethod
     def on(cls, spectrum: Spectrum, delta: float = 0.05, **settings: float) -> ConjugateProcess:
+        if isinstance(spectrum, LargeSpectrum):
+            return LargeConjugateProcess(torch.tensor([delta], dtype=torch.float64), spectrum.basis, **settings)
         return cls(torch.from_numpy(spectrum.scaled(delta)), spectrum.basis, **settings)
 
     def to(self, device: torch.device | str) -> ConjugateProcess:
@@ -210,6 +215,44 @@ class ConjugateProcess(Isotropic):
     def graph_score(self, eps: Tensor, q: Level) -> Tensor:
         """The score in graph coordinates that a noise prediction stands for, ``s_i = -eps_i / eta_i`` (eq. score)."""
         return -self.nodes(self.modes(eps) / self.eta(q))
+
+
+@dataclass(frozen=True)
+class LargeConjugateProcess(ConjugateProcess):
+    """The same on a graph too large for a basis: filters by sparse products; ``mu`` holds ``delta`` alone.
+
+    Every level of training takes factors of its own in a sparse reference: there are ``LEVELS``.
+    """
+
+    U: Polynomials
+
+    def to(self, device: torch.device | str) -> LargeConjugateProcess:
+        return replace(self, mu=self.mu.to(device), U=self.U.to(device))
+
+    def training_level(self, u: Tensor) -> Tensor:
+        return super().training_level((torch.floor(u * LEVELS) + 0.5) / LEVELS)
+
+    def modes(self, x: Tensor) -> NoReturn:
+        refuse(len(self.U))
+
+    def nodes(self, z: Tensor) -> NoReturn:
+        refuse(len(self.U))
+
+    def _filtered(self, x: Tensor, q: Level, power: float) -> Tensor:
+        """``(I + q^2 / sigma^2 L_delta)^power x``."""
+        scale = torch.as_tensor(q, dtype=torch.float64, device=x.device) ** 2 / self.sigma**2
+        if scale.numel() > 1:  # a level a signal
+            scale = scale.expand(*x.shape[:-1], 1).reshape(-1, 1)
+        return self.U.filtered(x, lambda s: (1 + (s + self.mu) * scale) ** power)
+
+    def to_graph(self, x: Tensor, q: Level) -> Tensor:
+        return self._filtered(x, q, -0.5)
+
+    def to_conjugate(self, x: Tensor, q: Level) -> Tensor:
+        return self._filtered(x, q, 0.5)
+
+    def graph_score(self, eps: Tensor, q: Level) -> Tensor:
+        return -self._filtered(eps, q, 0.5) / q
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from 0 up. Whole numbers that come as floats (an array of rows has one type) nam
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -123,6 +124,6 @@ def checked_ids(node_ids: Sequence[str] | None, nodes: int) -> tuple[str, ...]:
             f"{len(ids)} node names for {nodes} nodes", "one name per node", "give every node exactly one name"
         )
     if len(set(ids)) != nodes:
-        twice = sorted({name for name in ids if ids.count(name) > 1})
+        twice = sorted(name for name, count in Counter(ids).items() if count > 1)
         raise InputError(f"node names that occur twice: {some(twice)}", "unique names", "rename or merge those nodes")
     return ids

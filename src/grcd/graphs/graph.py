@@ -25,7 +25,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,9 +39,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from .kronecker import Kronecker
+    from .polynomials import Polynomials
 
 DEGENERATE_GAP = 1e-8  # eigenvalues nearer than this, relative to the largest, belong to one eigenspace
 HUGE = 1e300  # sums of weights stay finite below this
+LARGE = 4096  # nodes beyond which nothing of nodes x nodes is formed
 SYMMETRIZERS = {
     "half-sum": lambda W: (W + W.T) / 2,  # the paper's
     "max": lambda W: W.maximum(W.T),
@@ -88,6 +90,39 @@ class Spectrum:
         """Replace per-mode values by their mean over each eigenspace: the part that no choice of basis changes."""
         space = self.eigenspaces
         return (np.bincount(space, weights=values) / np.bincount(space))[space]
+
+
+class LargeSpectrum(Spectrum):
+    """Of a graph of more than ``LARGE`` nodes: filters in place of eigenpairs, which are refused (``polynomials``)."""
+
+    def __init__(self, laplacian: sp.csr_array):
+        object.__setattr__(self, "laplacian", laplacian)
+
+    @property
+    def lam(self) -> NoReturn:
+        from .polynomials import refuse
+
+        refuse(self.nodes)
+
+    U = lam
+
+    @property
+    def nodes(self) -> int:
+        return int(vars(self)["laplacian"].shape[0])
+
+    @cached_property
+    def shift(self) -> sp.csr_array:  # (nodes, nodes)
+        """``S = L / lambda_max``."""
+        from .polynomials import largest_eigenvalue
+
+        laplacian = vars(self)["laplacian"]
+        return sp.csr_array(laplacian / max(largest_eigenvalue(laplacian), 1e-300))
+
+    @cached_property
+    def basis(self) -> Polynomials:
+        from .polynomials import Polynomials
+
+        return Polynomials(self.shift)
 
 
 def fix_signs(U: np.ndarray) -> np.ndarray:
@@ -238,8 +273,15 @@ class Graph:
 
     @cached_property
     def spectrum(self) -> Spectrum:
-        """Eigenpairs of the symmetric normalised Laplacian: the model's graph-Fourier basis."""
+        """Eigenpairs of the symmetric normalised Laplacian: the model's graph-Fourier basis. Of a large graph, filters."""
+        if self.large:
+            return LargeSpectrum(self.normalized)
         return Spectrum.of(self.normalized.toarray())
+
+    @property
+    def large(self) -> bool:
+        """Whether it has too many nodes for anything of nodes x nodes."""
+        return len(self) > LARGE
 
     @property
     def pairs(self) -> int:

@@ -28,13 +28,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..core.errors import InputError, some, unknown
-from ..core.rows import BLOCK, blocks
+from ..core.rows import BLOCK, blocks, evenly
 
 EARTH_RADIUS = 6371.0088  # km, the mean radius
 TIE = 1e-9  # relative
 SLACK = 1e-6, 1e-12  # relative, and of the extent of all: what a tree may be off by, and more
 DIGITS = ((22, 42), (21, 21), (21, 0))  # of 64 bits: how many at a time, and how many are behind them
-LARGEST = 100_000  # nodes
+ALL, SAMPLED = 4096, 1024  # nodes up to which all distances have their median; of more, so many nodes, evenly spaced
 
 
 def distance(
@@ -109,7 +109,8 @@ def nearest(
     """The Gaussian graph of ``k`` nearest neighbours (five, or all of fewer), and the bandwidth used.
 
     The weights (nodes, nodes) are symmetric by construction. Memory grows with the number of edges, not with that of
-    pairs; without a bandwidth all distances are looked at, some at a time.
+    pairs; without a bandwidth all distances are looked at, some at a time, and of a large graph
+    those between ``SAMPLED`` of its nodes.
     """
     if metric not in METRICS:
         raise unknown("metric", metric, METRICS)
@@ -117,11 +118,13 @@ def nearest(
     METRICS[metric].check(p)
     n = len(p)
     k = _neighbours(min(5, n - 1) if k is None else k, n)
-    if n > LARGEST:
-        raise InputError(f"positions of {n} nodes", f"up to {LARGEST}", "give the graph as a list of edges")
     if not distance(p[0], p, metric).any():
         raise InputError(f"{n} nodes at one place", "positions that differ", "check the coordinates")
-    s = _bandwidth(bandwidth, lambda: _median_distance(p, metric), "median of all pairwise distances")
+    s = _bandwidth(
+        bandwidth,
+        lambda: _median_distance(p if n <= ALL else p[evenly(n, SAMPLED)], metric),
+        "median of all pairwise distances",
+    )
     i, j, d = _chosen(p, k, metric)
     codes, first = np.unique(np.concatenate([i * n + j, j * n + i]), return_index=True)  # if either end chose the other
     with np.errstate(over="ignore"):

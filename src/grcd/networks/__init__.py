@@ -15,6 +15,8 @@ from torch import nn
 from ..core.errors import unknown
 from ..graphs.graph import Spectrum
 from . import gnn, nodenet
+from .nothing import Nothing
+from .nothing import Setting as NoSetting
 from .setting import NetworkSetting
 
 
@@ -26,8 +28,9 @@ class Backbone(NamedTuple):
 
 
 NETWORKS: dict[str, Backbone] = {
-    "gnn": Backbone(gnn.DenoiserGNN, gnn.Setting),  # the paper's, shared over nodes
+    "gnn": Backbone(gnn.on, gnn.Setting),  # the paper's, shared over nodes
     "node": Backbone(nodenet.NodeNet, nodenet.Setting),  # the one that knows its nodes
+    "none": Backbone(Nothing, NoSetting),  # the reference alone
 }
 
 

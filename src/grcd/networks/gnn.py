@@ -14,7 +14,8 @@ the mixes ``3 N`` times ``2 width``.
 
 Matrix units want multiples of eight, so ``U`` is padded with ghost nodes and ghost modes: rows and columns
 of zeros, through which nothing reaches the real ones. On a product graph ``U`` is applied one axis at a time (see
-``graphs/space``), without ghosts; nothing else changes.
+``graphs/space``), without ghosts; nothing else changes. On a graph too large for ``U`` filters are the plain way, by
+sparse products with ``S``: as many as there are taps.
 
 It starts as in GAD's release, whose network the paper takes: taps normal with standard deviation 0.05, weights
 Xavier-uniform, biases zero (docs/paper.md).
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -32,8 +34,9 @@ from torch import Tensor, nn
 
 from ..core.errors import InputError, unknown
 from ..core.settings import ranged
-from ..graphs.graph import Spectrum
+from ..graphs.graph import LargeSpectrum, Spectrum
 from ..graphs.kronecker import Basis, Kronecker
+from ..graphs.polynomials import sparse_tensor
 from .kernels import silu_norm
 from .setting import NetworkSetting
 
@@ -105,6 +108,13 @@ class Block(nn.Module):
         response = powers @ self.h  # (modes, width)
         return silu_norm(self.mix(U @ (response * z)), self.norm.weight, self.norm.bias)
 
+    def by_products(self, h: Tensor, S: Tensor) -> Tensor:  # (batch, nodes, width) twice
+        """The same of node values, with ``S`` itself: Horner's rule."""
+        total = self.h[-1] * h
+        for tap in reversed(self.h[:-1]):
+            total = tap * h + products(S, total)
+        return silu_norm(self.mix(total), self.norm.weight, self.norm.bias)
+
 
 class DenoiserGNN(nn.Module):
     """``f_theta(x, t)`` for signals ``x`` in graph coordinates."""
@@ -116,6 +126,14 @@ class DenoiserGNN(nn.Module):
     def __init__(self, spectrum: Spectrum, setting: Setting):
         super().__init__()
         width, taps, time_dim = setting.width, setting.taps, setting.time_dim
+        self._bound(spectrum, setting)
+        self.input = _linear(1 + time_dim, width)
+        self.blocks = nn.ModuleList(Block(width, taps) for _ in range(setting.blocks))
+        self.output = _linear(width, 1)
+
+    def _bound(self, spectrum: Spectrum, setting: Setting) -> None:
+        """What comes from the graph."""
+        taps, time_dim = setting.taps, setting.time_dim
         lam, U = torch.from_numpy(setting.eigenvalues(spectrum)), spectrum.basis
         self.nodes, ghosts = len(lam), -len(lam) % 8 if isinstance(U, Tensor) else 0
         U = F.pad(U, (0, ghosts) * 2) if isinstance(U, Tensor) else U
@@ -127,10 +145,7 @@ class DenoiserGNN(nn.Module):
             "powers": F.pad(lam, (0, ghosts))[:, None] ** torch.arange(taps + 1),  # lam_n^k
             "frequencies": frequencies(time_dim),
         }.items():
-            self.register_buffer(name, value.float().contiguous(), persistent=False)  # comes from the graph
-        self.input = _linear(1 + time_dim, width)
-        self.blocks = nn.ModuleList(Block(width, taps) for _ in range(setting.blocks))
-        self.output = _linear(width, 1)
+            self.register_buffer(name, value.float().contiguous(), persistent=False)
 
     @property
     def U(self) -> Basis:  # (nodes, modes), with ghosts
@@ -154,3 +169,35 @@ class DenoiserGNN(nn.Module):
         for block in others:
             h = block(U.T @ h, U, self.powers)
         return self.output(h)[:, : self.nodes, 0].float() + x
+
+
+class LargeGNN(DenoiserGNN):
+    """The same function by sparse products, with ``S`` (nodes, nodes) in place of its eigenvectors."""
+
+    S: Tensor
+
+    def _bound(self, spectrum: Spectrum, setting: Setting) -> None:
+        assert isinstance(spectrum, LargeSpectrum)
+        self.nodes = spectrum.nodes
+        self.register_buffer("S", sparse_tensor(spectrum.shift).float(), persistent=False)
+        self.register_buffer("frequencies", frequencies(setting.time_dim).float(), persistent=False)
+
+    def forward(self, x: Tensor, t: Tensor) -> Tensor:  # (batch, nodes), () or (batch, 1) -> (batch, nodes)
+        x, weight = x.float(), self.input.weight
+        tau = F.linear(self.embed(t).to(weight.dtype), weight[:, 1:], self.input.bias)
+        h = x.to(weight.dtype)[..., None] * weight[:, 0] + tau[:, None, :]
+        for block in self.blocks:
+            h = cast(Block, block).by_products(h, self.S)
+        return self.output(h)[..., 0].float() + x
+
+
+def on(spectrum: Spectrum, setting: Setting) -> DenoiserGNN:
+    """The network on a graph of any size."""
+    return (LargeGNN if isinstance(spectrum, LargeSpectrum) else DenoiserGNN)(spectrum, setting)
+
+
+def products(S: Tensor, h: Tensor) -> Tensor:  # (nodes, nodes) sparse, (batch, nodes, width) -> (batch, nodes, width)
+    """``S`` along the nodes."""
+    batch, nodes, width = h.shape
+    flat = h.transpose(0, 1).reshape(nodes, batch * width)
+    return torch.sparse.mm(S.to(flat.dtype), flat).view(nodes, batch, width).transpose(0, 1)

@@ -15,6 +15,8 @@ improve on it: a network that learns nothing leaves the reference as it is.
 million for METR-LA at width 128 (DenoiserGNN: 61,185). **Cost**, per signal and channel: two products of ``2 N^2``
 operations and two mixes a block, about as much as DenoiserGNN. **When**: signals by the thousands on a fixed graph. A
 few hundred signals are too few for so many numbers, and a graph that changes has no use for them: take DenoiserGNN.
+
+On a large graph ``A`` is of low rank, ``A = P R^T`` with ``RANK`` columns each, and ``S`` acts by sparse products.
 """
 
 from __future__ import annotations
@@ -25,10 +27,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..graphs.graph import Spectrum
+from ..graphs.graph import LARGE, LargeSpectrum, Spectrum
 from ..graphs.kronecker import dense
+from ..graphs.polynomials import sparse_tensor
 from . import gnn
-from .gnn import embedded, frequencies
+from .gnn import embedded, frequencies, products
+
+RANK = 16  # of ``A`` on a large graph
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,8 @@ class Setting(gnn.Setting):
 
     def size(self, nodes: int) -> int:
         width, time_dim = self.width, self.time_dim
-        block = nodes**2 + 2 * nodes * width + 2 * (time_dim + 1) * width + (2 * width + 3) * width
+        pairs = 2 * RANK * nodes if nodes > LARGE else nodes**2
+        block = pairs + 2 * nodes * width + 2 * (time_dim + 1) * width + (2 * width + 3) * width
         return self.blocks * block + 2 * nodes * width + width + nodes + (time_dim + 1) * time_dim
 
 
@@ -59,16 +65,24 @@ class Modulation(nn.Module):
 class NodeBlock(nn.Module):
     """``h + linear(SiLU(linear(u) + A u + S u diag(c)))`` with ``u`` the modulated ``h``."""
 
-    def __init__(self, nodes: int, width: int, time_dim: int):
+    def __init__(self, nodes: int, width: int, time_dim: int, rank: int = 0):
         super().__init__()
         self.modulation = Modulation(nodes, width, time_dim)
-        self.A = nn.Parameter(torch.randn(nodes, nodes) / nodes)
+        if rank:
+            self.to_far = nn.Parameter(torch.randn(nodes, rank) / nodes)
+            self.from_far = nn.Parameter(torch.randn(nodes, rank) / rank**0.5)
+        else:
+            self.A = nn.Parameter(torch.randn(nodes, nodes) / nodes)
         self.c = nn.Parameter(torch.zeros(width))
         self.inner, self.outer = nn.Linear(width, width), nn.Linear(width, width)
 
     def forward(self, h: Tensor, tau: Tensor, S: Tensor) -> Tensor:
         u = self.modulation(h, tau)
-        return h + self.outer(F.silu(torch.addcmul(self.inner(u) + self.A @ u, S @ u, self.c)))
+        if S.is_sparse:
+            far, near = self.from_far @ (self.to_far.T @ u), products(S, u)
+        else:
+            far, near = self.A @ u, S @ u
+        return h + self.outer(F.silu(torch.addcmul(self.inner(u) + far, near, self.c)))
 
 
 class NodeNet(nn.Module):
@@ -81,15 +95,18 @@ class NodeNet(nn.Module):
     def __init__(self, spectrum: Spectrum, setting: Setting):
         super().__init__()
         width, time_dim = setting.width, setting.time_dim
-        U = dense(spectrum.basis).numpy()
-        S = (U * setting.eigenvalues(spectrum)) @ U.T
-        nodes = len(S)
-        self.register_buffer("S", torch.from_numpy(S).float().contiguous(), persistent=False)  # comes from the graph
+        if isinstance(spectrum, LargeSpectrum):
+            S, rank = sparse_tensor(spectrum.shift).float(), RANK
+        else:
+            U = dense(spectrum.basis).numpy()
+            S, rank = torch.from_numpy((U * setting.eigenvalues(spectrum)) @ U.T).float().contiguous(), 0
+        nodes = S.shape[0]
+        self.register_buffer("S", S, persistent=False)  # comes from the graph
         self.register_buffer("frequencies", frequencies(time_dim).float(), persistent=False)
         self.input = nn.Parameter(torch.randn(width))
         self.embedding = nn.Parameter(torch.randn(nodes, width))
         self.time = nn.Sequential(nn.Linear(time_dim, time_dim), nn.SiLU())
-        self.blocks = nn.ModuleList(NodeBlock(nodes, width, time_dim) for _ in range(setting.blocks))
+        self.blocks = nn.ModuleList(NodeBlock(nodes, width, time_dim, rank) for _ in range(setting.blocks))
         self.output = nn.Parameter(torch.zeros(nodes, width))
         self.offset = nn.Parameter(torch.zeros(nodes))
 

@@ -13,6 +13,7 @@ from .kinds import Kind, TrainingSignals
 from .mixture import Mixture
 from .reference import Reference
 from .separable import Separable
+from .sparse import Sparse
 from .stationary import Stationary
 
 REFERENCES: dict[str, Kind] = {
@@ -21,6 +22,7 @@ REFERENCES: dict[str, Kind] = {
     "mixture": Kind(
         lambda signals: mixture_fit.select(signals.complete_train(), signals.complete_val()), Mixture.from_tensors
     ),
+    "sparse": Kind(lambda signals: signals.sparse(), Sparse.from_tensors),
 }
 
 

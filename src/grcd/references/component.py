@@ -26,8 +26,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.systems import solve
 from ..graphs.kronecker import Basis
 from .conditioning import Conditioner, WindowPosterior, of_products
+from .observations import Observations
 from .propagator import Level, Propagator
 
 
@@ -126,6 +128,36 @@ class Component(Propagator):
         ``xi`` (signals, draws, d), standard normal: draws as well.
         """
         return self.conditioning.posterior(z, observed, xi)
+
+    # -- observations ----------------------------------------------------------------------------------------------
+
+    def updated(
+        self, observations: Observations, mean: Tensor, q: float | None = None, error: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:  # (batch, n, d), (batch, n)
+        """Means and log-evidences of ``mean`` (batch, n, d) given observations: of itself, or of what is left of it
+        once the noisy signal at level ``q`` is known."""
+        return observations.update(self, self.v if q is None else self.cleaned_variance(q), mean, error)
+
+    def left(self, observations: Observations) -> Tensor:  # (batch, d, d)
+        """The covariance that observations leave."""
+        return observations.left(self, self.v)
+
+    def cleaned(self, noise: Tensor, q: float) -> Tensor:  # (..., d) twice
+        """Draws about zero of what is left of it once the noisy signal at level ``q`` is known."""
+        return self.filtered(noise, self.cleaned_variance(q).sqrt())
+
+    def leave_one_out(self, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Of what is ``seen`` of signals ``off`` (signals, d): log-density (signals,), precision times signal, and the
+        diagonal of that precision, (signals, d) each."""
+        if seen.all():  # one precision for all signals
+            precision = self.precision()
+            return self.log_prob(off), off @ precision, precision.diagonal().expand_as(off)
+        eye = torch.eye(off.shape[1]).to(off)
+        precision, size = solve(self.covariance(), seen, eye.expand(len(off), -1, -1))
+        off = torch.where(seen, off, 0.0)
+        moved = (precision @ off[..., None])[..., 0]
+        count = seen.sum(1).double() * math.log(2 * math.pi)
+        return -((moved * off).sum(-1) + size + count) / 2, moved, precision.diagonal(dim1=-2, dim2=-1)
 
     def draw(self, noise: Tensor, q: Level = 0.0, u: Tensor | None = None) -> Tensor:  # (batch, d) twice
         """Standard normal ``noise`` as draws of the marginal at level ``q``; ``u`` has nothing to choose here."""

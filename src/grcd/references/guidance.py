@@ -34,7 +34,7 @@ def guided(residual: EpsHat, reference: Reference, observations: Observations) -
         batch, updated, evidence = len(observations.y), [], []
         for part, mean in zip(reference.parts, denoised, strict=True):
             shifted = (mean + off).view(batch, -1, x.shape[1])
-            moved, probable = observations.update(part, part.cleaned_variance(q), shifted)
+            moved, probable = part.updated(observations, shifted, q)
             updated.append(moved.reshape(x.shape))
             evidence.append(probable.reshape(-1))
         share = (joint + torch.stack(evidence, -1)).softmax(-1)
@@ -52,8 +52,8 @@ def cleaned(
     prior, error = noise("last", x.shape), observations.error(lambda _, shape: noise("last error", shape), x.shape[1])
     draws, evidence = [], []
     for part, score in zip(reference.parts, scores, strict=True):
-        gain, mean = part.cleaned_variance(q), x + q**2 * score
-        evidence.append(observations.update(part, gain, mean)[1])
-        draws.append(observations.update(part, gain, mean + part.filtered(prior, gain.sqrt()), error)[0])
+        mean = x + q**2 * score
+        evidence.append(part.updated(observations, mean, q)[1])
+        draws.append(part.updated(observations, mean + part.cleaned(prior, q), q, error)[0])
     chosen = choose((joint + torch.stack(evidence, -1)).softmax(-1), u)
     return torch.stack(draws).gather(0, chosen[None, ..., None].expand(1, *x.shape))[0]

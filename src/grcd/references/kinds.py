@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -11,34 +12,61 @@ import torch
 from torch import Tensor
 
 from ..core.streams import Stream
-from ..graphs.graph import Spectrum
+from ..graphs.graph import Graph, Spectrum
 from ..graphs.kronecker import Basis
-from . import projections
+from . import projections, sparse_fit
 from .covariance import ledoit_wolf
 from .gaussian import Spectral, spectral
 from .reference import Reference
+from .sparse import Sparse
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TrainingSignals:
     """What a reference is fitted to: z-scored signals, and the paper's Gaussian of them, which fills their gaps."""
 
     train: Tensor  # (samples, d), NaN where missing, on the device
     val: Tensor
-    spectral: Spectral
+    spectrum: Spectrum
+    basis: Basis  # the very object that the forward process has
+    eps_ref: float
     seed: int
+    graph: Graph | None = None
 
     @classmethod
     def of(
-        cls, train: np.ndarray, val: np.ndarray, spectrum: Spectrum, basis: Basis, eps_ref: float, seed: int
+        cls,
+        train: np.ndarray,
+        val: np.ndarray,
+        spectrum: Spectrum,
+        basis: Basis,
+        eps_ref: float,
+        seed: int,
+        graph: Graph | None = None,
     ) -> Self:
-        """Signals (samples, d) on the device of ``basis``, the very object that the forward process has."""
-        if train.shape[1] > projections.LARGE:
-            v = projections.spectral_by_projection(train, spectrum, eps_ref)
-        else:
-            v = spectral(ledoit_wolf(train, eps_ref), spectrum).v
+        """Signals (samples, d) on the device of ``basis``; a sparse reference asks for the ``graph``."""
         x_train, x_val = (torch.from_numpy(part).to(basis.device) for part in (train, val))
-        return cls(x_train, x_val, Spectral(v.to(basis.device), basis), seed)
+        return cls(x_train, x_val, spectrum, basis, eps_ref, seed, graph)
+
+    @cached_property
+    def spectral(self) -> Spectral:
+        """The paper's Gaussian of the training signals."""
+        train = self.train.cpu().numpy()
+        if train.shape[1] > projections.LARGE:
+            v = projections.spectral_by_projection(train, self.spectrum, self.eps_ref)
+        else:
+            v = spectral(ledoit_wolf(train, self.eps_ref), self.spectrum).v
+        return Spectral(v.to(self.basis.device), self.basis)
+
+    def filler(self, reference: Reference) -> Spectral | Sparse:
+        """What gaps are drawn from: the paper's Gaussian, or a sparse reference itself, where there is no other."""
+        return reference if isinstance(reference, Sparse) else self.spectral
+
+    def sparse(self) -> Sparse:
+        """A sparse reference of them."""
+        if self.graph is None or self.train.shape[1] != len(self.graph):
+            raise ValueError("a sparse reference is of single moments on a graph")
+        return sparse_fit.fit(self.train, self.val, self.graph, self.seed)
 
     def complete_train(self) -> Tensor:  # (samples, d)
         """Training signals, gaps drawn given what was observed."""

@@ -21,15 +21,53 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from ..core.errors import InputError
 from ..core.systems import Singular, solve
-from .component import Component
+from .conditioning import WindowPosterior
+from .propagator import Level
 
 Noise = Callable[[str, tuple[int, ...]], Tensor]  # standard normal numbers by purpose and shape
+
+
+class Modal(Protocol):
+    """A Gaussian about zero by functions of its covariance."""
+
+    def filtered(self, x: Tensor, gain: Tensor) -> Tensor: ...
+
+    def identity(self) -> Tensor: ...
+
+
+class Part(Protocol):
+    """A Gaussian about zero as references are made of it: what is asked of one, whatever it is kept as."""
+
+    def covariance(self, q: Level = 0.0) -> Tensor: ...
+
+    def log_prob(self, x: Tensor, q: Level = 0.0) -> Tensor: ...
+
+    def draw(self, noise: Tensor, q: Level = 0.0) -> Tensor: ...
+
+    def propagate(self, x: Tensor, q1: float, q0: float) -> Tensor: ...
+
+    def posterior(self, z: Tensor, observed: Tensor, xi: Tensor | None = None) -> WindowPosterior: ...
+
+    def updated(
+        self, observations: Observations, mean: Tensor, q: float | None = None, error: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:  # (batch, n, d), (batch, n)
+        """``Observations.update`` of ``mean`` (batch, n, d): of itself, or of what is left of it at level ``q``."""
+
+    def left(self, observations: Observations) -> Tensor:  # (batch, d, d)
+        """The covariance that observations leave."""
+
+    def cleaned(self, noise: Tensor, q: float) -> Tensor:  # (..., d) twice
+        """Draws about zero of what is left of it once the noisy signal at level ``q`` is known."""
+
+    def leave_one_out(self, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # (signals,), two (signals, d)
+        """Of what is ``seen`` of signals ``off`` (signals, d): log-density, precision times signal, its diagonal."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +91,7 @@ class Observations:
         """``H x``."""
         return x if self.H is None else x @ self.H.T
 
-    def through(self, part: Component, gain: Tensor) -> tuple[Tensor, Tensor]:  # (m, d), (m, m)
+    def through(self, part: Modal, gain: Tensor) -> tuple[Tensor, Tensor]:  # (m, d), (m, m)
         """``H C`` and ``S``, for the covariance that has the values ``gain`` on the modes of ``part``."""
         across = part.filtered(part.identity() if self.H is None else self.H, gain)
         S = across if self.H is None else across @ self.H.T
@@ -64,10 +102,15 @@ class Observations:
         return None if self.noise is None else noise("error", (len(self.y), n, self.y.shape[1])) * self.noise.sqrt()
 
     def update(
-        self, part: Component, gain: Tensor, mean: Tensor, error: Tensor | None = None
+        self, part: Modal, gain: Tensor, mean: Tensor, error: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:  # (batch, n, d), (batch, n)
         """Means ``m'`` and log-evidences of ``n`` means a signal; ``error`` (batch, n, m) is taken from ``y``."""
-        across, S = self.through(part, gain)
+        return self.settled(*self.through(part, gain), mean, error)
+
+    def settled(
+        self, across: Tensor, S: Tensor, mean: Tensor, error: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:  # (batch, n, d), (batch, n)
+        """The same, once ``H C`` (m, d) and ``S`` (m, m) are known."""
         target = self.y[:, None] if error is None else self.y[:, None] - error
         off = torch.where(self.seen[:, None], target - self.of(mean), 0.0)
         try:
@@ -81,11 +124,14 @@ class Observations:
         count = self.seen.sum(1).double() * math.log(2 * math.pi)
         return mean + u @ across, -((u * off).sum(-1) + (size + count)[:, None]) / 2
 
-    def left(self, part: Component, gain: Tensor) -> Tensor:  # (batch, d, d)
+    def left(self, part: Modal, gain: Tensor) -> Tensor:  # (batch, d, d)
         """The covariance that is left, ``C'``."""
-        across, S = self.through(part, gain)
+        return self.remaining(*self.through(part, gain), part.filtered(part.identity(), gain))
+
+    def remaining(self, across: Tensor, S: Tensor, C: Tensor) -> Tensor:  # (batch, d, d)
+        """The same, once ``H C`` (m, d), ``S`` (m, m) and ``C`` (d, d) are known."""
         across = torch.where(self.seen[:, None], across.T, 0.0)  # (batch, d, m)
-        return part.filtered(part.identity(), gain) - solve(S, self.seen, across)[0] @ across.mT
+        return C - solve(S, self.seen, across)[0] @ across.mT
 
 
 @dataclass(frozen=True)
@@ -94,18 +140,17 @@ class Posterior:
 
     observations: Observations
     priors: Tensor  # (K, d) means before anything was observed
-    parts: tuple[Component, ...]  # K
+    parts: tuple[Part, ...]  # K
     weights: Tensor  # (batch, K)
     means: Tensor  # (batch, K, d)
     log_evidence: Tensor  # (batch,)
 
     @classmethod
-    def of(cls, weights: Tensor, means: Tensor, parts: tuple[Component, ...], observations: Observations) -> Posterior:
+    def of(cls, weights: Tensor, means: Tensor, parts: tuple[Part, ...], observations: Observations) -> Posterior:
         """The exact posterior of ``sum_k weights_k N(means_k, parts_k)``."""
         batch = len(observations.y)
         updated = [
-            observations.update(part, part.v, mean.expand(batch, 1, -1))
-            for mean, part in zip(means, parts, strict=True)
+            part.updated(observations, mean.expand(batch, 1, -1)) for mean, part in zip(means, parts, strict=True)
         ]
         joint = torch.cat([evidence for _, evidence in updated], 1) + weights.log()
         moved = torch.cat([mean for mean, _ in updated], 1)
@@ -118,7 +163,7 @@ class Posterior:
     def covariance(self) -> Tensor:  # (batch, d, d)
         """Within the components, and between them."""
         off = self.means - self.mean[:, None]
-        within = [self.observations.left(part, part.v) for part in self.parts]
+        within = [part.left(self.observations) for part in self.parts]
         between = torch.einsum("bk,bki,bkj->bij", self.weights, off, off)
         return between + sum(w[:, None, None] * left for w, left in zip(self.weights.T, within, strict=True))
 
@@ -132,7 +177,7 @@ class Posterior:
             if not len(rows):
                 continue
             off = None if error is None else error[rows]
-            updated, _ = self.observations.of_signals(rows).update(part, part.v, mean + part.draw(prior[rows]), off)
+            updated, _ = part.updated(self.observations.of_signals(rows), mean + part.draw(prior[rows]), None, off)
             draws[rows] = torch.where((chosen[rows] == k)[..., None], updated, draws[rows])
         return draws
 

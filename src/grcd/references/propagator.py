@@ -56,9 +56,14 @@ class Propagator(ABC):
 
     def moments(self, q1: float, q0: float, count: int) -> list[Tensor]:  # each (modes,)
         """``M_j`` of the module's docstring for ``j`` below ``count``; in numbers, so nothing is copied to a device."""
-        half, moments = math.log(q1 / q0) / 2, [torch.zeros_like(self.v) for _ in range(count)]
-        for place, weight in zip(*(part.tolist() for part in np.polynomial.legendre.leggauss(QUADRATURE)), strict=True):
-            q = q0 * math.exp(half * (1 + place))
-            carried = self.phi(q1, q) * (half * weight * q)
-            moments = [moment + carried * (q - q0) ** j for j, moment in enumerate(moments)]
-        return moments
+        return moments(self.v, q1, q0, count)
+
+
+def moments(v: Tensor, q1: float, q0: float, count: int) -> list[Tensor]:  # each like v
+    """``M_j`` of the module's docstring for ``j`` below ``count``, at variances ``v``."""
+    half, moments = math.log(q1 / q0) / 2, [torch.zeros_like(v) for _ in range(count)]
+    for place, weight in zip(*(part.tolist() for part in np.polynomial.legendre.leggauss(QUADRATURE)), strict=True):
+        q = q0 * math.exp(half * (1 + place))
+        carried = torch.sqrt((v + q1**2) / (v + q**2)) * (half * weight * q)
+        moments = [moment + carried * (q - q0) ** j for j, moment in enumerate(moments)]
+    return moments

@@ -18,9 +18,8 @@ from torch import Tensor
 
 from ..graphs.kronecker import Basis
 from . import regimes
-from .component import Component
 from .conditioning import WindowPosterior
-from .observations import Observations, Posterior
+from .observations import Observations, Part, Posterior
 from .propagator import Level
 
 
@@ -47,7 +46,7 @@ class Reference(abc.ABC):
             """Their means."""
 
         @property
-        def parts(self) -> tuple[Component, ...]:  # K
+        def parts(self) -> tuple[Part, ...]:  # K
             """Themselves, each about zero."""
 
     @property

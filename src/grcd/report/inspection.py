@@ -298,6 +298,8 @@ def _method(source: Opened, readings: _Readings, problems: list[Remark], warning
     if len(data.train) < FEW:
         do = f"{FEW} or more are better; with few, trust the Gaussian controls as much as the network"
         warnings.append(Remark(f"{len(data.train)} training signals", do))
+    if data.graph.large:  # no covariance, and no frequencies
+        return facts
     covariance = ledoit_wolf(z)
     reference = spectral(covariance, data.graph.spectrum)
     v = reference.v.numpy()

@@ -24,6 +24,7 @@ from ..diffusion import plan
 from ..diffusion.diffusion import Diffusion
 from ..graphs.graph import Graph
 from ..graphs.space import SignalSpace
+from ..networks.nothing import Nothing
 from ..references import REFERENCES
 from ..training import fit, methods
 from ..training.config import Config
@@ -104,13 +105,14 @@ def restored_diffusion(
     space: SignalSpace, config: Config, device: torch.device, manifest: dict, tensors: dict[str, Tensor]
 ) -> Diffusion:
     """Process, reference, network and plan."""
-    process, method = fit.process_of(space, config, device), methods.find(config.method)
+    process, method = fit.process_of(space, config, device), methods.on(config.method, space.graph)
     on_device = {key: value.to(device) for key, value in part(tensors, "reference").items()}
     reference = REFERENCES[method.reference].from_tensors(on_device, process.U)
     if len(reference.mean) != space.d:
         raise ValueError("reference and graph have different sizes")
-    network = fit.fresh_network(space, config, device).requires_grad_(False)
-    network.load_state_dict(part(tensors, "network"))
+    numbers = part(tensors, "network")
+    network = fit.fresh_network(space, config, device).requires_grad_(False) if numbers else Nothing()
+    network.load_state_dict(numbers)
     chosen = plan.of(manifest["result"].get("plan", {}))
     return fit.bound(space, config, process, reference, network.eval(), chosen)
 

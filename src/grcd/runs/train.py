@@ -39,7 +39,8 @@ def train(
 
     ``force`` begins anew; ``name`` and ``origin`` say in the folder where the signals came from.
     """
-    fit.refuse_too_large(space, config, device, training=True)
+    if not fit.alone(space, config, device):
+        fit.refuse_too_large(space, config, device, training=True)
     refuse_outside(x_train, config.bounds)
     if origin is None:  # of signals from files it was said when they were read
         outliers.warn(space.graph.node_ids, training=x_train, validation=x_val)

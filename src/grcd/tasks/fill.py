@@ -32,6 +32,7 @@ from ..diffusion import plan, solvers
 from ..diffusion.diffusion import Diffusion
 from ..diffusion.parameterisation import Prediction
 from ..diffusion.process import Isotropic
+from ..networks.nothing import Nothing
 from ..references.guidance import cleaned, guided
 from ..references.observations import Noise, Observations
 
@@ -114,6 +115,8 @@ def drawn_from(diffusion: Diffusion, n: int, nfe: int, kind: str, solver: str | 
             "train grcd, or take --posterior reference",
         )
     choice = diffusion.choice(nfe, **asdict(CHOICE) | ({} if solver is None else {"solver": solver}))
+    if isinstance(diffusion.network, Nothing):
+        return exact
     if diffusion.adds_nothing:
         note = "the network of this run adds nothing to its reference, whose exact posterior is drawn from"
         warnings.warn(note, InputWarning, stacklevel=5)

@@ -49,10 +49,8 @@ from ..core.errors import InputError, InputWarning
 from ..core.progress import bar
 from ..core.rows import Rows
 from ..core.streams import Stream
-from ..core.systems import solve
 from ..diffusion.diffusion import Diffusion
 from ..diffusion.process import ConjugateProcess
-from ..references.component import Component
 from ..references.observations import Observations
 from ..references.reference import Reference
 
@@ -128,27 +126,11 @@ def of_nodes(reference: Reference, z: Tensor) -> Tensor:  # (signals, d) twice
     seen = ~z.isnan()
     joints, conditionals = [], []
     for weight, mean, part in zip(reference.weights, reference.means, reference.parts, strict=True):
-        log_prob, weighted, precisions = (_whole if seen.all() else _observed)(part, z - mean, seen)
+        log_prob, weighted, precisions = part.leave_one_out(z - mean, seen)
         joints.append(weight.log() + log_prob)
         conditionals.append(-weighted.square() / (2 * precisions) + (precisions / (2 * math.pi)).log() / 2)
     joint, conditional = torch.stack(joints, -1)[:, None], torch.stack(conditionals, -1)  # (signals, 1 or d, K)
     return torch.where(seen, joint.logsumexp(-1) - (joint - conditional).logsumexp(-1), torch.nan)
-
-
-def _whole(part: Component, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Log-densities, ``Lambda off`` and the diagonal of ``Lambda``: one precision for all signals."""
-    precision = part.precision()
-    return part.log_prob(off), off @ precision, precision.diagonal().expand_as(off)
-
-
-def _observed(part: Component, off: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The same for signals with gaps: a precision for each, of what was observed of it."""
-    eye = torch.eye(off.shape[1]).to(off)
-    precision, size = solve(part.covariance(), seen, eye.expand(len(off), -1, -1))
-    off = torch.where(seen, off, 0.0)
-    moved = (precision @ off[..., None])[..., 0]
-    count = seen.sum(1) * math.log(2 * math.pi)
-    return -((moved * off).sum(-1) + size + count) / 2, moved, precision.diagonal(dim1=-2, dim2=-1)
 
 
 def under_model(

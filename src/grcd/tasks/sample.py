@@ -21,6 +21,7 @@ from ..core.errors import unknown
 from ..core.streams import Stream
 from ..diffusion import solvers
 from ..diffusion.diffusion import Diffusion
+from ..networks.nothing import Nothing
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 Choices = tuple[str, int, tuple[float, ...]]  # solver, network evaluations, levels
@@ -57,6 +58,8 @@ def sample(
     with devices.arithmetic(), torch.inference_mode():
         noise = Stream(seed, purpose, diffusion.device).normal(0, n * diffusion.space.d).view(n, -1)
         u = Stream(seed, "component", diffusion.device).uniform(0, n)
+        if isinstance(diffusion.network, Nothing):  # the reference alone, without noise and without steps
+            return diffusion.reference.draw(noise, 0.0, u)
         for part in noise.split(batch or diffusion.batch):
             start = diffusion.start(part, q, u[done : done + len(part)])
             parts.append(_sampler(diffusion, start, precision, choices, (seed, done), memory)(start))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,7 @@ from torch import nn
 from .. import networks
 from ..core import device as devices
 from ..core import memory
+from ..core.errors import InputWarning
 from ..core.parallel import team
 from ..core.progress import bar
 from ..core.rows import evenly
@@ -31,11 +33,13 @@ from ..diffusion.diffusion import Diffusion
 from ..diffusion.process import PROCESSES, Process
 from ..graphs.space import SignalSpace
 from ..metrics import distances
+from ..networks.nothing import Nothing
 from ..references import REFERENCES, Reference, TrainingSignals
 from ..tasks.sample import sample
-from . import budget, loop, methods
+from . import budget, large, loop, methods
 from .config import Config
 
+JUDGED = 1 << 20  # readings that a reference alone is judged by
 BATCH_ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 25}  # activations (signals x nodes x width) sampled at a time
 
 
@@ -55,19 +59,27 @@ def fit(
     ``settle`` remembers what a budget of time decided, which counts from ``began``.
     """
     began = time.monotonic() if began is None else began
-    method, process = methods.find(config.method), process_of(space, config, device)
-    signals = TrainingSignals.of(z_train, z_val, space.spectrum, process.U, config.eps_ref, config.seed)
+    method, process = methods.on(config.method, space.graph), process_of(space, config, device)
+    signals = TrainingSignals.of(z_train, z_val, space.spectrum, process.U, config.eps_ref, config.seed, space.graph)
     reference = REFERENCES[method.reference].fit(signals)
+    filler = signals.filler(reference)
     how = parameterisation.make(method.parameterisation, process, reference)
     until = began + 60 * config.minutes if config.minutes else math.inf
 
     def seconds(settings: Mapping[str, Any]) -> float:
         own = config.changed(settings)
         with devices.arithmetic("high"):
-            taken = loop.timed(how, signals.spectral, fresh_network(space, own, device), signals.train, own)
+            taken = loop.timed(how, filler, fresh_network(space, own, device), signals.train, own)
         return team().from_first(lambda: taken)
 
-    if config.minutes:
+    reason = alone(space, config, device, until - time.monotonic())
+    if reason:
+        diffusion = bound(space, config, process, reference, Nothing(), {})
+        return diffusion, _reference_alone(diffusion, signals, reason, began)
+    if space.graph.large:
+        most = large.updates(space, config, device, until - time.monotonic())
+        config = replace(config, batch=large.batch(space, config, device), max_updates=most)
+    elif config.minutes:
         usual = config.to_dict()
         config = config.changed(settle(lambda: budget.of_moments(usual, seconds, budget.left(until))))
     elif device.type == "cpu" and config.max_updates >= budget.LEAST:
@@ -75,7 +87,7 @@ def fit(
     network = fresh_network(space, config, device)
     with devices.arithmetic("high"):
         outcome = loop.train(
-            how, reference, network, signals.train, signals.val, config, filler=signals.spectral, until=until, **hooks
+            how, reference, network, signals.train, signals.val, config, filler=filler, until=until, **hooks
         )
     diffusion = bound(space, config, process, reference, outcome.network.eval(), {})
     if method.planned:
@@ -84,9 +96,32 @@ def fit(
     return diffusion, outcome.summary
 
 
+def alone(space: SignalSpace, config: Config, device: torch.device, left: float = math.inf) -> str:
+    """Why there will be no network, where there will be none: nobody wants one, or the graph is too large for it."""
+    if config.backbone == "none" or space.graph.large:
+        return large.alone(space, config, device, left)
+    return ""
+
+
+def _reference_alone(diffusion: Diffusion, signals: TrainingSignals, reason: str, began: float) -> dict:
+    """How training went that was none; where that was not asked for, it is said."""
+    if diffusion.space.graph.large:
+        warnings.warn(f"{reason}: the model is its reference alone", InputWarning, stacklevel=3)
+    count = max(4, min(256, JUDGED // diffusion.space.d))
+    x = signals.val[evenly(len(signals.val), count)].double()
+    x = signals.filler(diffusion.reference).whole(x, Stream(signals.seed, "validation gaps", x.device))
+    noise = Stream(signals.seed, "validation", x.device).normal(0, x.numel()).view_as(x)
+    levels = diffusion.process.training_level((torch.arange(4, device=x.device).double() + 0.5) / 4)
+    how, reference = diffusion.parameterisation, diffusion.reference
+    error = float(torch.stack([how.baseline(reference, x, noise, q).mean() for q in levels]).mean())
+    seconds = round(time.monotonic() - began, 1)
+    summary = {"updates": 0, "best_update": 0, "val": error, "val_reference_alone": error, "seconds": seconds}
+    return summary | {"stopped": f"{reason}, the reference alone"}
+
+
 def process_of(space: SignalSpace, config: Config, device: torch.device) -> Process:
     """The forward process of a method, with the settings that concern it."""
-    method = methods.find(config.method)
+    method = methods.on(config.method, space.graph)
     return PROCESSES[method.process].of(space, config.process | {"levels": method.levels}).to(device)
 
 
@@ -102,7 +137,7 @@ def bound(
     space: SignalSpace, config: Config, process: Process, reference: Reference, network: nn.Module, chosen: plan.Plan
 ) -> Diffusion:
     """The parts of the method ``config.method``, as one diffusion."""
-    method = methods.find(config.method)
+    method = methods.on(config.method, space.graph)
     return Diffusion(
         space,
         process,
@@ -134,6 +169,8 @@ def sampled_as(diffusion: Diffusion, name: str) -> Diffusion:
 
 def refuse_too_large(space: SignalSpace, config: Config, device: torch.device, training: bool) -> None:
     """Before memory is asked for."""
+    if training and space.graph.large:
+        config = replace(config, batch=large.batch(space, config, device))
     numbers = config.network.size(space.d)
     needs = loop.footprint(numbers, space.d, config) if training else 4.0 * numbers
     what = f"a network ({config.network}) on {space.d:,} nodes"
@@ -143,11 +180,12 @@ def refuse_too_large(space: SignalSpace, config: Config, device: torch.device, t
 
 def seconds_per_update(space: SignalSpace, config: Config, device: torch.device, z: np.ndarray) -> float:
     """How long an update takes here, measured on a few z-scored signals (samples, d)."""
-    method, process = methods.find(config.method), process_of(space, config, device)
-    signals = TrainingSignals.of(z, z, space.spectrum, process.U, config.eps_ref, config.seed)
+    method, process = methods.on(config.method, space.graph), process_of(space, config, device)
+    signals = TrainingSignals.of(z, z, space.spectrum, process.U, config.eps_ref, config.seed, space.graph)
     how = parameterisation.make(method.parameterisation, process, REFERENCES[method.reference].fit(signals))
     with devices.arithmetic("high"):
-        return loop.timed(how, signals.spectral, fresh_network(space, config, device), signals.train, config)
+        filler = signals.filler(how.reference) if isinstance(how, parameterisation.Residual) else signals.spectral
+        return loop.timed(how, filler, fresh_network(space, config, device), signals.train, config)
 
 
 def _planned(diffusion: Diffusion, signals: TrainingSignals, seed: int) -> plan.Plan:

@@ -34,6 +34,7 @@ from ..core.streams import Stream
 from ..diffusion.parameterisation import Parameterisation
 from ..references.gaussian import Gaussian
 from ..references.reference import Reference
+from ..references.sparse import Sparse
 from .config import Config
 from .stopping import Plateau
 
@@ -142,7 +143,7 @@ def draws(
 class Signals:
     """Signals by index, complete and in float64, with the weight of their entries in the loss."""
 
-    def __init__(self, x: Tensor, filler: Gaussian | None, random: Stream):
+    def __init__(self, x: Tensor, filler: Gaussian | Sparse | None, random: Stream):
         self.x, self.filler, self.random = x, filler, random
         missing = sum(int(x[rows].isnan().sum()) for rows in blocks(*x.shape))
         self.share, self.gaps = 1 - missing / x.numel(), missing > 0
@@ -172,7 +173,7 @@ class Update:
         parameterisation: Parameterisation,
         x_train: Tensor,
         config: Config,
-        filler: Gaussian | None = None,
+        filler: Gaussian | Sparse | None = None,
     ):
         self.state, self.parameterisation, self.config = state, parameterisation, config
         device, self.rows = x_train.device, team().rows(config.batch)
@@ -216,7 +217,7 @@ class Validation:
     """
 
     def __init__(
-        self, parameterisation: Parameterisation, x_val: Tensor, config: Config, filler: Gaussian | None = None
+        self, parameterisation: Parameterisation, x_val: Tensor, config: Config, filler: Gaussian | Sparse | None = None
     ):
         self.parameterisation, self.config = parameterisation, config
         self.of_signal = config.stopping == "paper"
@@ -295,7 +296,7 @@ def train(
     x_train: Tensor,  # (samples, nodes) z-scored, float32 or float64, NaN where missing, on the device
     x_val: Tensor,
     config: Config,
-    filler: Gaussian | None = None,
+    filler: Gaussian | Sparse | None = None,
     log: Callable[[State, dict], None] = lambda state, record: None,
     resume: Callable[[State], None] = lambda state: None,
     until: float = math.inf,
@@ -379,7 +380,7 @@ def footprint(numbers: int, nodes: int, config: Config) -> float:
 
 def timed(
     parameterisation: Parameterisation,
-    filler: Gaussian,
+    filler: Gaussian | Sparse | None,
     network: nn.Module,
     x_train: Tensor,
     config: Config,

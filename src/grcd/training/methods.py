@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..core.errors import unknown
+from ..core.errors import InputError, unknown
+from ..graphs.graph import LARGE, Graph
 
 EDM_RANGE, VE_RANGE = (0.002, 80.0), (0.02, 32.64)
 
@@ -63,6 +64,7 @@ METHODS: dict[str, Method] = {
     "grcd": _OURS,
     "grcd-full": replace(_OURS, about="grcd with one Gaussian in place of the mixture", reference="full"),
     "grcd-spectral": replace(_OURS, about="grcd with the paper's reference", reference="spectral"),
+    "grcd-sparse": replace(_OURS, about="grcd with the sparse reference of large graphs", reference="sparse"),
     "grcd-gnn": replace(_OURS, about="grcd with the paper's backbone", settings=_LENGTH),
     "grcd-rho3": Method("residual", "fitted", "exponential-paper", 3, "the paper's GRCD"),
     "grcd-rho1": Method("residual", "fitted", "exponential-paper", 1, "the paper's GRCD on the uniform grid"),
@@ -92,6 +94,20 @@ def find(name: str) -> Method:
     if name not in METHODS:
         raise unknown("method", name, METHODS)
     return METHODS[name]
+
+
+def on(name: str, graph: Graph) -> Method:
+    """A method by name on a graph: on a large one its reference is sparse, and its sampler needs factors only."""
+    method = find(name)
+    if not graph.large:
+        return method
+    if method.process != "conjugate" or method.parameterisation != "residual" or not method.planned:
+        raise InputError(
+            f"the method {name!r} on a graph of {len(graph):,} nodes, which asks for all its frequencies",
+            f"up to {LARGE:,} nodes, or a method that does without: grcd, grcd-gnn",
+            "take the method grcd, or fewer nodes",
+        )
+    return replace(method, reference="sparse", solver="ancestral-2m", planned=False)
 
 
 def sharing(method: Method) -> list[str]:

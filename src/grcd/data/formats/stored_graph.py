@@ -13,7 +13,7 @@ import numpy as np
 from ...core.errors import InputError
 from ...graphs.graph import Graph
 
-LARGEST = 100_000  # nodes of a sparse matrix: its basis would be a dense one of 80 GB
+LARGEST = 10_000_000  # nodes of a sparse matrix: what no file means
 OPTIONS = {
     "an adjacency": ("symmetrize",),
     "an edge list": ("symmetrize",),

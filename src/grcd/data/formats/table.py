@@ -7,6 +7,7 @@ float64 copy would be a burden.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,7 +45,7 @@ class Table:
             raise InputError(f"{rows} rows of {nodes} nodes in {path}", "one or more of each", "export the table again")
         ids = self.node_ids
         if ids is not None and (len(ids) != nodes or len(set(ids)) != nodes):
-            twice = sorted({name for name in ids if ids.count(name) > 1})
+            twice = sorted(name for name, count in Counter(ids).items() if count > 1)
             raise InputError(
                 f"{len(ids)} node names for {nodes} columns in {path}; twice: {some(twice) or 'none'}",
                 "one name a column, each once",

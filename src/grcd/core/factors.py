@@ -1,0 +1,239 @@
+"""Sparse symmetric positive definite systems: an ordering, a factor, and what to do where the factor would not fit.
+
+**Ordering.** How much a factor fills in depends on the order of elimination alone. Nested dissection (``pymetis``,
+where it is installed) or else minimum degree (scipy's) makes one for a pattern; it serves every matrix on that pattern,
+and, restricted, every part of one.
+
+**Estimate.** Before anything is factored: eliminating along a sweep of the graph (reverse Cuthill-McKee) keeps a front
+of ``s`` unknowns at the most, and a dissection has separators of about that size on every level, of which there are
+``log2(n / s)``. That makes
+
+    nonzeros of the factor   ~   nonzeros of the matrix / 2  +  s^2 max(log2(n / s), 1/2)
+
+a few tens a node on near-planar graphs, where ``s`` is like ``sqrt(n)``, and ``n^2 / 2`` on expanders, where it is a
+share of ``n``. What hangs on the graph like branches on a tree is eliminated first, without filling in, and is left out
+of the sweep. Where that is more than memory allows, systems are solved by conjugate gradients, preconditioned by the
+diagonal, and determinants are estimated by Lanczos quadrature (see ``Iterative``).
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse import csgraph
+from scipy.sparse.linalg import splu
+
+from . import memory
+
+BYTES = 32  # of an entry of the factor: in both triangles, with their indices, and while it is made
+SHARE = 6  # of all memory, what one factor may take is one part in so many
+OPERATIONS = 2e12  # that one factor may take: minutes
+TOLERANCE, MOST = 1e-10, 4000  # of conjugate gradients: residual, iterations
+STARTS, STEPS = 8, 64  # of Lanczos quadrature
+ROUNDS = 1000  # of taking branches away
+
+
+def sweep(pattern: sp.csr_array) -> np.ndarray:  # (n,)
+    """An order in which each unknown but the last of its component has a neighbour that comes later."""
+    if pattern.nnz == 0:
+        return np.arange(pattern.shape[0])
+    return csgraph.reverse_cuthill_mckee(pattern, symmetric_mode=True).astype(np.int64)
+
+
+def elimination(pattern: sp.csr_array) -> np.ndarray:  # (n,)
+    """An order of elimination that fills in little."""
+    pattern = without_diagonal(pattern)
+    if pattern.nnz == 0:
+        return np.arange(pattern.shape[0])
+    try:
+        import pymetis
+    except ImportError:
+        return _minimum_degree(pattern)
+    graph = pymetis.CSRAdjacency(adj_starts=pattern.indptr, adjacent=pattern.indices)
+    return np.asarray(pymetis.nested_dissection(graph)[0], dtype=np.int64)
+
+
+def _minimum_degree(pattern: sp.csr_array) -> np.ndarray:
+    """scipy orders only what it factors: a matrix with this pattern that is quick to factor is one on the way there."""
+    degree = np.diff(pattern.indptr)
+    dominant = sp.csc_matrix(sp.diags_array(degree + 1.0) - abs(pattern).sign())
+    factor = splu(dominant, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    return np.argsort(factor.perm_c).astype(np.int64)
+
+
+def without_diagonal(matrix: sp.sparray) -> sp.csr_array:
+    """The pattern, as a graph."""
+    off = sp.coo_array(matrix)
+    kept = off.row != off.col
+    return sp.csr_array((np.ones(kept.sum()), (off.row[kept], off.col[kept])), shape=off.shape)
+
+
+def front(pattern: sp.csr_array) -> int:
+    """The largest number of unknowns that are waiting while others are eliminated along a sweep."""
+    order = sweep(pattern)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    rows = sp.coo_array(pattern)
+    first = np.arange(len(order))  # of each place, the earliest neighbour
+    np.minimum.at(first, place[rows.row], place[rows.col])
+    reach = np.minimum.accumulate(first[::-1])[::-1]
+    return int((np.arange(len(order)) - reach).max(initial=0)) + 1
+
+
+def core(graph: sp.csr_array) -> sp.csr_array:
+    """What is left of a graph once nodes with a single neighbour are taken away, again and again."""
+    for _ in range(ROUNDS):
+        kept = np.diff(graph.indptr) > 1
+        if kept.all():
+            break
+        graph = sp.csr_array(graph[kept][:, kept])
+    return graph
+
+
+def filling(pattern: sp.csr_array, graph: sp.csr_array | None = None) -> tuple[float, float]:
+    """About how many nonzeros a factor of this pattern will have, and how many operations it takes.
+
+    A pattern that links the neighbours of neighbours in a ``graph`` has its separators, twice as thick.
+    """
+    inner = core(pattern if graph is None else graph)
+    n, s = max(inner.shape[0], 1), (1 if graph is None else 2) * front(inner)
+    s = min(s, n)
+    dense = s**2 * max(math.log2(n / s), 0.5)
+    rest = pattern.nnz / 2 + pattern.shape[0]
+    return rest + min(dense, n**2 / 2), min(8.0 * s**3, n**3 / 3) + 100.0 * rest
+
+
+def too_dear(pattern: sp.csr_array, graph: sp.csr_array | None = None) -> str:
+    """What a factor would take, if that is more than it may; otherwise nothing."""
+    nonzeros, operations = filling(pattern, graph)
+    if BYTES * nonzeros > memory.total() / SHARE:
+        return f"a factor of about {memory.readable_size(BYTES * nonzeros)}"
+    if operations > OPERATIONS:
+        return f"a factor of about {operations:.0e} operations"
+    return ""
+
+
+class System(abc.ABC):
+    """``M x = b`` for a symmetric positive definite ``M``."""
+
+    @abc.abstractmethod
+    def solve(self, b: np.ndarray) -> np.ndarray:  # (n, k) twice
+        """``M^-1 b``."""
+
+    @property
+    @abc.abstractmethod
+    def log_det(self) -> float:
+        """Of ``M``."""
+
+
+class Factor(System):
+    """By an exact factor, ``M = P^T L D L^T P``, in a given order of elimination."""
+
+    def __init__(self, matrix: sp.sparray, order: np.ndarray):
+        self.order = order
+        self.n = len(order)
+        if self.n == 0:
+            return
+        permuted = sp.csc_matrix(sp.csc_array(matrix)[:, order][order, :])
+        permuted.sort_indices()
+        self._lu = splu(permuted, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+
+    @property
+    def nonzeros(self) -> int:
+        """Of the two triangles."""
+        return 0 if self.n == 0 else int(self._lu.nnz)
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        if self.n == 0:
+            return np.array(b, dtype=np.float64)
+        x = np.empty(b.shape, order="F")
+        x[self.order] = self._lu.solve(np.asfortranarray(b[self.order], dtype=np.float64))
+        return x
+
+    @cached_property
+    def log_det(self) -> float:
+        return 0.0 if self.n == 0 else float(np.log(self._lu.U.diagonal()).sum())
+
+    @cached_property
+    def root(self) -> sp.csr_array:  # (n, n)
+        """``G = P^T L D^1/2``, with ``G G^T = M``."""
+        L, pivots = self._lu.L, self._lu.U.diagonal()
+        if not (pivots > 0).all():
+            raise ValueError("a matrix that is not positive definite")
+        back = np.empty_like(self.order)
+        back[self.order] = np.arange(self.n)
+        return sp.csr_array((sp.csr_array(L) * np.sqrt(pivots))[back])
+
+
+class Iterative(System):
+    """By conjugate gradients; the determinant is an estimate, from random signs that are the same every time."""
+
+    nonzeros = 0
+
+    def __init__(self, matrix: sp.sparray):
+        self.matrix = sp.csr_array(matrix)
+        self.diagonal = self.matrix.diagonal()
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        x, r = np.zeros(b.shape), np.array(b, dtype=np.float64, order="C")
+        least = TOLERANCE * np.linalg.norm(r, axis=0)
+        z = r / self.diagonal[:, None]
+        p, energy = z.copy(), (r * z).sum(0)
+        for _ in range(MOST):
+            if (np.linalg.norm(r, axis=0) <= least).all():
+                break
+            Mp = self.matrix @ p
+            step = _ratio(energy, (p * Mp).sum(0))
+            x += step * p
+            r -= step * Mp
+            z = r / self.diagonal[:, None]
+            before, energy = energy, (r * z).sum(0)
+            p = z + _ratio(energy, before) * p
+        return x
+
+    @cached_property
+    def log_det(self) -> float:
+        """``sum log diagonal`` and, of the rest, ``n`` times the mean of ``log`` under the spectral measures."""
+        scale = self.diagonal**-0.5
+        scaled = sp.csr_array(self.matrix * scale[:, None] * scale[None, :])
+        n = len(scale)
+        if n == 0:
+            return 0.0
+        values, weights = spectral_measure(lambda x: scaled @ x, n)
+        return float(np.log(self.diagonal).sum() + n * (weights * np.log(np.maximum(values, 1e-300))).sum())
+
+
+def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
+
+
+def spectral_measure(product: Callable[[np.ndarray], np.ndarray], n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the eigenvalues of a symmetric matrix are, by its ``product`` with (n, k): values and weights of sum 1."""
+    signs = np.where(np.random.default_rng(0).random((n, STARTS)) < 0.5, -1.0, 1.0) / math.sqrt(n)
+    basis, diagonal, beside = [signs], [], []
+    for _ in range(min(STEPS, n)):
+        w = product(basis[-1])
+        diagonal.append((w * basis[-1]).sum(0))
+        for _ in range(2):  # against all that came before: rounding alone would lose it
+            for q in basis:
+                w = w - (w * q).sum(0) * q
+        beside.append(np.linalg.norm(w, axis=0))
+        basis.append(w / np.maximum(beside[-1], 1e-300))
+    values, weights = [], []
+    for k in range(STARTS):
+        off = np.array([each[k] for each in beside[:-1]])
+        T = np.diag([each[k] for each in diagonal]) + np.diag(off, 1) + np.diag(off, -1)
+        lam, vectors = np.linalg.eigh(T)
+        values.append(lam)
+        weights.append(vectors[0] ** 2 / STARTS)
+    return np.concatenate(values), np.concatenate(weights)
+
+
+def system(matrix: sp.sparray, order: np.ndarray | None) -> Factor | Iterative:
+    """By a factor in this order; without one, where there would be no room for it, by conjugate gradients."""
+    return Iterative(matrix) if order is None else Factor(matrix, order)

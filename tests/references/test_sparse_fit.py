@@ -1,0 +1,132 @@
+"""How a sparse reference is fitted: exact where the truth is of its kind, near it where it is not."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from laws import close
+
+from grcd.core import factors
+from grcd.core.errors import InputError
+from grcd.graphs.graph import Graph
+from grcd.references import sparse_fit
+from grcd.references.precision import Given, Regressions
+from grcd.references.sparse import Sparse
+
+NODES = 150
+PLACES = np.random.default_rng(0).random((NODES, 2))
+GRAPH = Graph.from_coordinates(PLACES)
+
+
+def with_moments(C, samples=400):
+    """Signals whose second moments are exactly ``C``."""
+    noise = np.linalg.qr(np.random.default_rng(0).standard_normal((samples, len(C))))[0]
+    return np.sqrt(samples) * noise @ np.linalg.cholesky(C).T
+
+
+def field(k=0.2, modes=0.0):
+    """A smooth field on the graph, and modes that all nodes share; of unit variance about."""
+    K = k * sp.eye_array(NODES) + GRAPH.normalized
+    wide = np.stack([np.cos(np.pi * PLACES[:, 0]), np.cos(np.pi * PLACES[:, 1])], 1)
+    return Sparse(Given(sp.csr_array(4 * (K @ K))), modes * wide)
+
+
+def drawn(reference, count, seed):
+    noise = torch.from_numpy(np.random.default_rng(seed).standard_normal((count, NODES)))
+    return reference.draw(noise)
+
+
+def likelihood(reference, x):
+    """A node and signal."""
+    return float(reference.log_prob(x).mean()) / NODES
+
+
+def test_neighbours_that_come_later_are_the_nearest_first(monkeypatch):
+    monkeypatch.setattr(sparse_fit, "MOST", 4)
+    order = factors.sweep(GRAPH.weights)
+    parents, place = sparse_fit.later_neighbours(GRAPH.weights, order), np.argsort(order)
+    W = GRAPH.weights.toarray() / GRAPH.weights.max()
+    for node in range(NODES):
+        near = [other for other in np.flatnonzero(W[node]) if place[other] > place[node]]
+        far = [other for other in np.flatnonzero((W @ W)[node]) if place[other] > place[node] and other not in near]
+        ranked = sorted(near, key=lambda other: -W[node, other] - (W @ W)[node, other] / (1 + (W @ W).max()))
+        ranked += sorted(far, key=lambda other: -(W @ W)[node, other])
+        assert [*parents[node][parents[node] >= 0]] == ranked[:4]
+
+
+def test_on_a_path_a_markov_chain_is_fitted_exactly(monkeypatch):
+    """Each node depends on the next alone: the precision is the inverse of the second moments, but for the degrees of
+    freedom that a coefficient takes."""
+    monkeypatch.setattr(sparse_fit, "RIDGES", (0.0,))
+    n, samples = 12, 400
+    chain = 0.8 ** np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+    graph = Graph.from_edges([(str(i), str(i + 1)) for i in range(n - 1)])
+    x = torch.from_numpy(with_moments(chain, samples))
+    fitted = sparse_fit.fit(x, x[:50], graph, ranks=(0,)).precision
+    assert isinstance(fitted, Regressions)
+    parents = np.diff(fitted.A.indptr)
+    exact = np.linalg.inv(chain)
+    undone = Regressions(fitted.A, fitted.D * (samples - parents) / samples, fitted.order)
+    close(undone.Q.toarray(), exact, 1e-5)  # signals are in float32
+
+
+def test_modes_that_all_nodes_share_are_found_and_pay():
+    truth = field(modes=1.0)
+    train, val, test = (drawn(truth, count, seed) for count, seed in ((500, 1), (60, 2), (200, 3)))
+    fitted = sparse_fit.fit(train, val, GRAPH, ranks=(0, 8))
+    without = sparse_fit.fit(train, val, GRAPH, ranks=(0,))
+    assert fitted.modes.shape[1] == 8
+    gap, loss = (likelihood(truth, test) - likelihood(each, test) for each in (fitted, without))
+    assert 0 < gap < loss
+    assert gap < 0.1
+    share = np.linalg.lstsq(fitted.modes, truth.modes, rcond=None)[1] / (truth.modes**2).sum(0)
+    assert share.max() < 0.1  # nearly all of the true ones is in the space of those found
+
+
+def test_signals_with_gaps_are_nearly_as_good():
+    truth = field()
+    train, val, test = (drawn(truth, count, seed) for count, seed in ((400, 1), (60, 2), (200, 3)))
+    whole = sparse_fit.fit(train, val, GRAPH, ranks=(0,))
+    holes = torch.from_numpy(np.random.default_rng(4).random(train.shape) < 0.25)
+    patchy = sparse_fit.fit(torch.where(holes, torch.nan, train), val, GRAPH, ranks=(0,))
+    filled = torch.where(holes, 0.0, train)
+    naive = sparse_fit.fit(filled, val, GRAPH, ranks=(0,))
+    best, one, other, bad = (likelihood(each, test) for each in (truth, whole, patchy, naive))
+    assert best > one > other > bad
+    assert best - other < 2 * (best - one)  # little more than half of the pairs are seen
+    hidden = sparse_fit.fit(train, torch.where(holes[:60], torch.nan, val), GRAPH, ranks=(0,))
+    assert best - likelihood(hidden, test) < 0.2
+
+
+def test_a_polynomial_has_the_numbers_of_its_field():
+    for Q in (2.0 * (0.3 * sp.eye_array(NODES) + GRAPH.normalized), field().precision.Q):
+        x = with_moments(np.linalg.inv(Q.toarray()))
+        fitted = sparse_fit.polynomial(x[: sparse_fit.FEW * 2], GRAPH)
+        assert isinstance(fitted, Given)
+        if len(x) <= sparse_fit.FEW:
+            close(fitted.Q.toarray(), Q.toarray(), 1e-3)
+        else:
+            np.testing.assert_allclose(fitted.Q.toarray(), Q.toarray(), atol=0.1 * abs(Q).max())
+
+
+def test_few_signals_get_a_polynomial():
+    truth = field()
+    fitted = sparse_fit.fit(drawn(truth, 12, 1), drawn(truth, 6, 2), GRAPH)
+    assert isinstance(fitted.precision, Given)
+    assert likelihood(truth, drawn(truth, 100, 3)) - likelihood(fitted, drawn(truth, 100, 3)) < 0.02
+
+
+def test_isolated_nodes_are_by_themselves():
+    W = sp.block_diag([GRAPH.weights, sp.csr_array((40, 40))])
+    graph = Graph.from_adjacency(sp.csr_array(W))
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal((300, NODES + 40)))
+    fitted = sparse_fit.fit(x, x[:50], graph, ranks=(0,)).precision
+    assert not fitted.Q[NODES:, :NODES].nnz
+    close(1 / fitted.D[NODES:], 1 / x[:, NODES:].square().mean(0), 1e-5)
+
+
+def test_a_dense_graph_is_refused_with_its_count_of_pairs(monkeypatch):
+    monkeypatch.setattr(sparse_fit, "NEIGHBOURS", 4)
+    with pytest.raises(InputError, match=r"a graph of 150 nodes with \d+ pairs, 6 neighbours a node") as refusal:
+        sparse_fit.fit(torch.zeros(10, NODES), torch.zeros(2, NODES), GRAPH)
+    assert "nearest neighbours" in refusal.value.do

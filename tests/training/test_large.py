@@ -1,0 +1,158 @@
+"""Large graphs, made small: what is trained on them, what is not, and that it says so."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from laws import close
+
+import grcd
+from grcd.core.errors import InputError, InputWarning
+from grcd.graphs import graph as graphs
+from grcd.graphs.graph import Graph
+from grcd.networks import nodenet
+from grcd.networks.nothing import Nothing
+from grcd.references.precision import Given
+from grcd.references.sparse import Sparse
+from grcd.training import large
+
+NODES = 60
+PLACES = np.random.default_rng(0).random((NODES, 2))
+QUICK = {"width": 8, "max_updates": 6, "validate_every": 3, "batch": 16, "time_dim": 8}
+
+
+@pytest.fixture
+def network(monkeypatch):
+    """A graph that counts as large, and signals on it in some unit."""
+    monkeypatch.setattr(graphs, "LARGE", 50)
+    monkeypatch.setattr(nodenet, "LARGE", 50)
+    graph = Graph.from_coordinates(PLACES)
+    K = 0.2 * sp.eye_array(NODES) + graph.normalized
+    noise = torch.from_numpy(np.random.default_rng(1).standard_normal((400, NODES)))
+    x = Sparse(Given(sp.csr_array(K @ K)), np.zeros((NODES, 0))).draw(noise).numpy()
+    return graph, 20 + 3 * x[:340], 20 + 3 * x[340:]
+
+
+def small_only(function):
+    """The same, of matrices with fewer rows than the graph has nodes."""
+
+    def checked(matrix, *args, **kwargs):
+        assert matrix.shape[-1] < NODES
+        return function(matrix, *args, **kwargs)
+
+    return checked
+
+
+@pytest.fixture
+def alone(network, monkeypatch):
+    """A model whose network there was no time for; nothing dense was made for it."""
+    graph, train, val = network
+    monkeypatch.setattr(large, "SPEED", {"cpu": 1.0, "cuda": 1.0})
+    for name in ("eigh", "eigvalsh", "cholesky", "inv"):
+        monkeypatch.setattr(np.linalg, name, small_only(getattr(np.linalg, name)))
+    with pytest.warns(
+        InputWarning, match="a network on 60 nodes cannot be trained in an hour here: .* reference alone"
+    ):
+        return grcd.GRCD(graph, device="cpu").fit(train, val)
+
+
+def test_without_time_for_a_network_the_reference_is_the_model_and_its_draws_are_exact(alone, tmp_path):
+    assert isinstance(alone.reference, Sparse)
+    assert isinstance(alone.diffusion.network, Nothing)
+    assert alone.result["updates"] == 0
+    assert alone.result["stopped"].endswith("the reference alone")
+    from grcd.core.streams import Stream
+
+    noise = Stream(7, "terminal").normal(0, 5 * NODES).view(5, NODES)
+    close(alone.sample(5, seed=7), alone.normalizer.undo(alone.reference.draw(noise).numpy()))
+    alone.save(tmp_path / "run")
+    again = grcd.load(tmp_path / "run", device="cpu")
+    assert json.loads((tmp_path / "run/run.json").read_text())["result"]["updates"] == 0
+    assert np.array_equal(again.sample(3), alone.sample(3))
+
+
+def test_gaps_are_filled_and_signals_scored_by_the_reference(alone, network):
+    x = network[2][:3].copy()
+    x[:, ::3] = np.nan
+    filled = alone.impute(x, n=50)
+    assert np.array_equal(filled[:, ~np.isnan(x)], np.broadcast_to(x[~np.isnan(x)], (50, (~np.isnan(x)).sum())))
+    z = torch.from_numpy(alone.normalizer.apply(x))
+    mean = alone.normalizer.undo(alone.reference.posterior(z, ~z.isnan()).mean.numpy())
+    spread = filled.std(0)[np.isnan(x)].mean()
+    assert np.abs(filled.mean(0) - mean)[np.isnan(x)].mean() < 0.3 * spread
+    value, error = alone.log_prob(x, posterior="reference")
+    assert np.isfinite(value).all()
+    assert not error.any()
+    readings = alone.node_log_prob(x)
+    assert np.array_equal(np.isnan(readings), np.isnan(x))
+    assert abs(np.nanmean(readings)) < 2
+
+
+@pytest.mark.parametrize("method", ["grcd", "grcd-gnn"])
+def test_with_time_a_network_is_trained_by_sparse_products(network, method, tmp_path):
+    graph, train, val = network
+    train = np.where(np.random.default_rng(2).random(train.shape) < 0.05, np.nan, train)
+    model = grcd.GRCD(graph, method, device="cpu", **QUICK).fit(train, val, None)
+    assert model.result["updates"] == 6
+    assert isinstance(model.reference, Sparse)
+    model.save(tmp_path / "run")
+    again = grcd.load(tmp_path / "run", device="cpu")
+    for one, other in (
+        (model.sample(20, nfe=2, seed=1), again.sample(20, nfe=2, seed=1)),
+        (model.impute(train[:2], n=3, nfe=4), again.impute(train[:2], n=3, nfe=4)),
+    ):
+        assert np.isfinite(one).all()
+        assert np.array_equal(one, other)
+    if method == "grcd":  # which starts from its reference
+        assert np.abs(model.sample(200, nfe=8).std() / np.nanstd(train) - 1) < 0.1
+
+
+def test_the_network_of_large_graphs_has_no_matrix_of_nodes(network):
+    setting = nodenet.Setting(width=8)
+    net = nodenet.NodeNet(network[0].spectrum, setting)
+    assert sum(p.numel() for p in net.parameters()) == setting.size(NODES)
+    assert (NODES, NODES) not in {p.shape for p in net.parameters()}
+    assert net.is_zero
+
+
+def test_other_methods_are_refused_with_their_name(network):
+    graph, train, val = network
+    for method in ("grcd-rho3", "edm", "gad"):
+        with pytest.raises(InputError, match=f"the method '{method}' on a graph of 60 nodes"):
+            grcd.GRCD(graph, method, device="cpu", **QUICK).fit(train, val)
+
+
+def test_the_reference_alone_can_be_asked_for_on_any_graph(tiny):
+    model = grcd.GRCD(tiny.graph, device="cpu", backbone="none").fit(tiny.train, tiny.val)
+    assert model.result["stopped"] == "no network was asked for, the reference alone"
+    samples = model.sample(2000)
+    z = model.normalizer.apply(samples)
+    C = model.reference.covariance().numpy()
+    assert np.abs(np.cov(z.T) - C).max() < 0.15
+
+
+def test_a_budget_of_time_decides_too(network):
+    space, config = grcd.GRCD(network[0], device="cpu").space, grcd.Config(max_updates=5000)
+    device = torch.device("cpu")
+    seconds = 12.0 * 3 * NODES * 128**2 * large.batch(space, config, device) / large.SPEED["cpu"]
+    assert large.updates(space, config, device, 100 * seconds) == 85
+    assert "cannot be trained in" in large.alone(space, config, device, 100 * seconds)
+    assert large.alone(space, config, device, 1e6 * seconds) == ""
+
+
+def test_a_batch_is_what_memory_has_room_for(network, monkeypatch):
+    from grcd.core import device as devices
+
+    space, config = grcd.GRCD(network[0], device="cpu").space, grcd.Config()
+    monkeypatch.setattr(devices, "room", lambda device: 4 * 4.0 * config.network.kept(NODES) * 10)
+    assert large.batch(space, config, torch.device("cpu")) == 10
+    monkeypatch.setattr(devices, "room", lambda device: 1.0)
+    assert large.batch(space, config, torch.device("cpu")) == 1
+
+
+def test_windows_on_a_large_graph_are_refused(network):
+    for shape in ({"window": 12}, {"channels": 2}):
+        with pytest.raises(InputError, match="on 60 nodes\nexpected single moments of one variable"):
+            grcd.GRCD(network[0], device="cpu", **shape)
