@@ -110,7 +110,7 @@ def test_names_are_compared_as_text_and_gaps_may_be_of_any_kind():
         (frame(hours(3), ["a", "b", "d"]), "does not know: d"),
         (frame(hours(3), ["a", "b"]), "without c"),
         (frame(hours(3), ["a", "b", "c", "a"]), "come twice: a"),
-        (frame(hours(3)).assign(c=["x", "y", "z"]), "not numbers"),
+        (frame(hours(3)).assign(c=[1.5, "x", "z"]), r"'x' in row 2 \(2024-03-30 01:00:00\), column 'c'"),
         (frame(hours(3)[[0, 1, 1]]), "occur twice in the index"),
         (frame(pandas.DatetimeIndex(["2024-01-01", pandas.NaT])), "row 2 of the index"),
     ],

@@ -81,7 +81,7 @@ def sample(
         return
     windows.moments_only(["-"], "", covariates=covariates)
     share = parsing.share(start)
-    signals = model.sample(n, nfe, seed, solver, rho, parsing.levels(grid), precision=precision, start=share)
+    signals = model.signals.sample(n, nfe, seed, solver, rho, parsing.levels(grid), precision=precision, start=share)
     write_signals(out, signals, model.graph.node_ids, model.unit)
     print(f"{out}: {parsing.counted(n, 'signal')} on {len(model.graph)} nodes, {nfe} network evaluations each")
 
