@@ -32,11 +32,11 @@ class Long:
             do = "name them: id_column=, timestamp_column=, target="
             raise InputError(f"a data frame without the columns {some(lacking)}", f"some of {some(columns)}", do)
         keys = self.df[[self.id_column, self.timestamp_column]]
+        if keys.isna().any(axis=None):
+            raise InputError("rows without a node or a time", "both in every row", "drop those rows")
         if keys.duplicated().any():
             node, time = keys[keys.duplicated()].iloc[0]
             raise InputError(f"several readings of {node} at {time}", "one a node and time", "merge those rows")
-        if keys.isna().any(axis=None):
-            raise InputError("rows without a node or a time", "both in every row", "drop those rows")
 
     @property
     def targets(self) -> list[str]:

@@ -155,7 +155,7 @@ def _text(frame: DataFrame) -> InputError:
     for column, name in enumerate(frame.columns):
         cells = frame.iloc[:, column]
         bad = (pandas.to_numeric(cells.astype(str), errors="coerce").isna() & cells.notna()).to_numpy()
-        if bad.any() or not pandas.api.types.is_numeric_dtype(cells.dtype):
+        if bad.any():
             row = int(bad.argmax())
             label = "" if isinstance(frame.index, pandas.RangeIndex) else f" ({frame.index[row]})"
             got = f"{str(cells.iloc[row])[:60]!r} in row {row + 1}{label}, column {name!r} of the data frame"

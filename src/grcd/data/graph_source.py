@@ -14,6 +14,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..core.errors import InputError
 from ..graphs.graph import Graph
 from .formats import csv_graphs, graphml
@@ -72,3 +74,9 @@ def _of_weights(frame: DataFrame) -> Graph:
     if columns != index and {*columns} == {*index}:
         frame = frame.iloc[[index.index(name) for name in columns]]
     return Graph.from_adjacency(frame)
+
+
+def complete(nodes: int) -> Graph:
+    """Where nobody knows how nodes lie to each other: every node is next to every other."""
+    origin = "no graph, so every node is next to every other"
+    return Graph.from_adjacency(np.ones((nodes, nodes)) - np.eye(nodes), origin=origin)

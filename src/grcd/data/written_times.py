@@ -52,7 +52,7 @@ class Written:
         import pandas
 
         if self.zone not in ("", "Z"):
-            times = times + pandas.Timestamp(f"2024-01-01T00:00{self.zone}").utcoffset()
+            times = times + np.timedelta64(pandas.Timestamp(f"2024-01-01T00:00{self.zone}").utcoffset())
         if not self.pattern:
             return [f"{text}{self.zone}" for text in clock.as_text(times)]
         return [f"{text}{self.zone}" for text in pandas.DatetimeIndex(times).strftime(self.pattern)]
