@@ -68,8 +68,9 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Train on ``X`` (samples, features), NaN where a reading is missing; ``y`` is ignored. Returns itself."""
         readings = self._validated(X, reset=True)
         graph = complete(self.n_features_in_) if self.graph is None else self.graph
-        settings, seed = dict(self.settings or {}), self._seed()
-        model = GRCD(graph, self.method, seed, self.device, self.window, **settings)
+        seed = self._seed()
+        options: dict[str, Any] = {"method": self.method, "seed": seed, "device": self.device, "window": self.window}
+        model = GRCD(graph, **options, **dict(self.settings or {}))
         if is_frame(readings) and not model.graph.named:
             readings = readings.to_numpy()  # columns in the order of the nodes
         self.model_ = model.fit(readings, verbose=self.verbose)
