@@ -36,6 +36,9 @@ _HOME = {
 __all__ = ["GRCD", "Config", "Dataset", "Graph", "InputError", "evaluate", "load", "load_dataset", "train"]
 
 
+_MODULES = ("sklearn", "pypots")  # for users of those libraries
+
+
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         from .core.provenance import version  # not before: the command must soon be watching for interrupts
@@ -43,8 +46,10 @@ def __getattr__(name: str) -> Any:
         return version("grcd")
     if name in _HOME:
         return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'grcd' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, *_MODULES, "__version__"]

@@ -18,11 +18,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from torch import nn
 
-from . import readings
+from . import long_frames, readings
 from .core import device as devices
+from .core import progress
 from .core.errors import InputError, whole_number
 from .core.rows import evenly
 from .data.dataset import Dataset
+from .data.graph_source import graph_of
+from .data.layout import Layout
 from .data.marginals import Marginals
 from .data.normalizer import Normalizer, check_signals
 from .data.origin import Origin
@@ -32,9 +35,8 @@ from .diffusion import solvers
 from .diffusion.diffusion import Diffusion
 from .diffusion.plan import Choice, Plan
 from .diffusion.process import Process
-from .graphs.graph import Graph
 from .graphs.space import SignalSpace
-from .readings import Readings
+from .readings import Answer, Readings
 from .references import Reference
 from .runs import contents
 from .runs import series as in_time
@@ -58,7 +60,9 @@ EVALUATIONS = 8  # of the network, for a filled signal
 class GRCD:
     """Graph Residual Conjugate Diffusion: graph + method + settings, then ``fit``, then ``sample``.
 
-    ``graph``       a ``Graph``, or its weights (nodes, nodes), dense or sparse
+    ``graph``       a ``Graph``, or what one is made of: weights (nodes, nodes), dense, sparse or as a frame; a networkx
+                    graph; a frame of edges (source, target[, weight or distance]) or of positions (node, latitude and
+                    longitude, or x and y)
     ``method``      a name from the table in ``training/methods.py``
     ``seed``        decides all that is random in training; that of a method below, all that is random there
     ``device``      "auto", "cpu" or "cuda"
@@ -73,11 +77,15 @@ class GRCD:
     ``posterior``   "diffusion", the model's own, or "reference": that of the reference alone, exact and without network
     ``solver``      a name from the table in ``diffusion/solvers.py``, where the usual one is not wanted
     ``batch``       how many signals are worked on at a time
+    ``verbose``     says how far it is, how fast, and how long it will take, where there is no terminal too
+
+    Signals may be arrays, data frames or labelled arrays (xarray): what comes out is what went in, with its own index,
+    columns, dimensions and order, and what is sampled is as the training signals were.
     """
 
     def __init__(
         self,
-        graph: Graph | ArrayLike | sp.sparray,
+        graph: Any,
         method: str = "grcd",
         seed: int = 0,
         device: str = "auto",
@@ -85,7 +93,7 @@ class GRCD:
         channels: int = 1,
         **settings: Any,
     ):
-        self.graph = graph if isinstance(graph, Graph) else Graph.from_adjacency(graph)
+        self.graph = graph_of(graph)
         self.method = methods.find(method)
         self.device = devices.find(device)
         self._settings = (method, seed, window), settings
@@ -139,12 +147,13 @@ class GRCD:
         return trained
 
     @property
-    def _signals(self) -> SignalModel:
+    def signals(self) -> SignalModel:
+        """What it says of signals by themselves, as arrays in the graph's order of nodes."""
         return SignalModel(self.trained, self._config.bounds, self._memory)
 
     def fillings(self, x: np.ndarray, *options: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """``impute`` for some of the checked signals ``x`` at a time: their rows, and their draws (n, rows, nodes)."""
-        return self._signals.fillings(x, *options)
+        return self.signals.fillings(x, *options)
 
     @property
     def series(self) -> SeriesModel:
@@ -213,11 +222,12 @@ class GRCD:
         about: dict | None = None,
         times: ArrayLike | None = None,
         covariates: Any = None,
+        verbose: bool = False,
     ) -> GRCD:
         """Fit the reference and train the network; returns the model itself.
 
-        ``train``   training signals (samples, nodes), NaN where a reading is missing; or rows in time: a data frame, or
-                    (time, nodes[, channels])
+        ``train``   training signals (samples, nodes), NaN where a reading is missing; or rows in time
+                    (time, nodes[, channels]); an array, a data frame or a labelled array
         ``val``     validation signals; without them the last tenth of ``train`` validates
         ``times``   of the rows of an array in time (with ``val``: of both, one after the other)
         ``covariates``   numbers known of every row in time, of those to come too: a data frame, or (rows, covariates)
@@ -226,15 +236,28 @@ class GRCD:
         if run is not None or force or name != "signals" or about is not None:
             warnings.warn("fit(run=...) is deprecated: call grcd.train", DeprecationWarning, stacklevel=2)
         folder = run, force, name, None if about is None else Origin.of(about)
-        if self._settings[0][2] == 1 and not readings.in_channels(train):
-            if times is not None:
-                raise InputError(
-                    "times of signals by themselves", "a window", "GRCD(graph, window=24), or leave them out"
-                )
-            refuse_choices("signals by themselves", covariates=covariates)
-            return self._fit(train, val, *folder)
-        parts, variables = readings.split(train, val, self.graph.node_ids, self._settings[0][2], times)
-        return self._fit_series(parts, variables, *folder, readings.known(covariates))
+        self._name_nodes(train)
+        with progress.verbose(verbose):
+            if self._settings[0][2] > 1 or readings.in_channels(train):
+                parts, variables, form = readings.split(train, val, self.graph, self._settings[0][2], times)
+                self._fit_series(parts, variables, *folder, readings.known(covariates))
+            else:
+                if times is not None:
+                    do = "GRCD(graph, window=24), or leave them out"
+                    raise InputError("times of signals by themselves", "a window", do)
+                refuse_choices("signals by themselves", covariates=covariates)
+                x, form = readings.signals(train, self.graph)
+                self._fit(x, None if val is None else readings.signals(val, self.graph)[0], *folder)
+        if (layout := Layout.of(form)) is not None:
+            self.facts["data"]["layout"] = layout.to_dict()
+        return self
+
+    def _name_nodes(self, train: Any) -> None:
+        """A graph without names takes those of the training signals."""
+        graph = readings.named(self.graph, train)
+        if graph is not self.graph:
+            self.graph = graph
+            self._shape(self.space.channels)
 
     def _fit(self, train: ArrayLike, val: ArrayLike | None, *folder: Any) -> GRCD:
         x_train = check_signals(train, self.space, "training signals", gaps=True)
@@ -284,18 +307,28 @@ class GRCD:
         precision: str = "float32",
         start: Any = None,
         covariates: Any = None,
-    ) -> np.ndarray:  # (n, nodes), or (n, steps, nodes[, channels])
+        verbose: bool = False,
+    ) -> Any:  # (n, nodes), or (n, steps, nodes[, channels])
         """New signals (n, nodes), in the units of the training signals, with ``nfe`` network evaluations each.
 
         ``solver``, ``grid`` (name or levels), ``rho`` and ``start`` (share of the largest level) default to the plan's,
         or the method's. ``precision`` "bfloat16" is faster. The first signals of a seed are the same for every ``n``.
-        In time: windows, of which ``start`` is the first time; else that of some training window each.
+        In time: windows, of which ``start`` is the first time; else that of some training window each. Of a model that
+        was fitted to a data frame a frame, one row a signal, or a row for each (sample, time) of windows; to a labelled
+        array one with the dimension ``draw`` in front.
         """
-        if self.in_time:
-            refuse_choices("windows", solver=solver, rho=rho, grid=grid)
-            drawn, _ = self.series.sample(n, nfe, seed, start, covariates=readings.known(covariates))
-            return self.space.shaped(drawn.reshape(n, -1))
-        return self._signals.sample(n, nfe, seed, solver, rho, grid, batch, precision, start)
+        with progress.verbose(verbose):
+            if self.in_time:
+                refuse_choices("windows", solver=solver, rho=rho, grid=grid)
+                drawn, times = self.series.sample(n, nfe, seed, start, covariates=readings.known(covariates))
+                channels = self.series.channels
+            else:
+                rows = self.signals.sample(n, nfe, seed, solver, rho, grid, batch, precision, start)
+                drawn, times, channels = rows[:, None, :, None], None, ("",)
+        layout = Layout.from_dict(self.facts["data"].get("layout"))
+        if layout is not None:
+            return layout.sampled(drawn, times, self.graph.node_ids, channels)
+        return self.space.shaped(drawn.reshape(n, -1))
 
     def impute(
         self,
@@ -310,21 +343,31 @@ class GRCD:
         draws: int | None = None,
         times: ArrayLike | None = None,
         covariates: Any = None,
+        verbose: bool = False,
     ) -> Any:  # (n, signals, nodes)
         """Fill the gaps (NaN) of ``signals`` (signals, nodes) ``n`` times over: (n, signals, nodes).
 
-        What was observed comes out as it went in. In time a data frame comes back as one, filled by the median of 100
-        draws, or with columns (node, quantile) for ``quantiles``; with ``n`` (or ``draws``), and for arrays, which may
-        have ``times``, all draws (draw, time, nodes[, channels]).
+        What was observed comes out as it went in. A data frame comes back as one, filled by the median of 100 draws, or
+        with columns (node, quantile) for ``quantiles``; with ``n`` (or ``draws``) all draws (draw, time, nodes[,
+        channels]) in its order. Arrays, labelled or not, are draws, or quantiles; in time they may have ``times``.
         """
         n = _draws(n, draws)
-        if self.in_time:
-            refuse_choices("rows in time", solver=solver, batch=batch)
-            options = {"nfe": nfe, "seed": seed, "posterior": posterior, "covariates": readings.known(covariates)}
-            return readings.impute(self.series, self._readings(signals, times), n, quantiles, **options)
-        refuse_choices("signals by themselves", quantiles=quantiles, times=times, covariates=covariates)
-        n, nfe = readings.DRAWS if n is None else n, EVALUATIONS if nfe is None else nfe
-        return self._signals.impute(signals, n, nfe, seed, posterior, solver, batch)
+        with progress.verbose(verbose):
+            if self.in_time:
+                refuse_choices("rows in time", solver=solver, batch=batch)
+                rows = self._readings(signals, times, absent=True)
+                answer, known = Answer(rows.form, n, quantiles), readings.known(covariates)
+                parts = self.series.fillings(rows.series, answer.count, nfe, seed, posterior, known)
+                return answer.filled(parts, rows.series.values.shape)
+            refuse_choices("signals by themselves", times=times, covariates=covariates)
+            values, form = readings.signals(signals, self.graph, absent=True)
+            x, answer = self._checked(values, "signals to fill"), Answer(form, n, quantiles)
+            budget = EVALUATIONS if nfe is None else nfe
+            parts = self.signals.fillings(x, answer.count, budget, seed, posterior, solver, batch)
+            return answer.filled(((rows, drawn[..., None]) for rows, drawn in parts), (*x.shape, 1))
+
+    def _checked(self, signals: Any, what: str) -> np.ndarray:
+        return check_signals(signals, self.space, what, least=1, gaps=True)
 
     def forecast(
         self,
@@ -338,14 +381,41 @@ class GRCD:
         times: ArrayLike | None = None,
         draws: int | None = None,
         covariates: Any = None,
+        verbose: bool = False,
     ) -> Any:
         """The ``horizon`` rows after the last, in the ways that ``impute`` answers; beyond a window it rolls on."""
         n, known = _draws(n, draws), readings.known(covariates)
         options = {"nfe": nfe, "seed": seed, "posterior": posterior, "covariates": known}
-        return readings.forecast(self.series, self._readings(rows, times), horizon, n, quantiles, **options)
+        with progress.verbose(verbose):
+            return readings.forecast(self.series, self._readings(rows, times), horizon, n, quantiles, **options)
 
-    def _readings(self, rows: Any, times: ArrayLike | None) -> Readings:
-        return Readings.of(rows, self.graph.node_ids, self.series.channels, times)
+    def predict_df(
+        self,
+        df: Any,
+        id_column: str = "item_id",
+        timestamp_column: str = "timestamp",
+        target: str | Sequence[str] = "target",
+        prediction_length: int | None = None,
+        quantile_levels: Sequence[float] = long_frames.LEVELS,
+        **options: Any,
+    ) -> Any:
+        """Forecasts of a long frame (a row a reading) as a long frame, as Chronos has them.
+
+        ``df``       columns of nodes (``id_column``), times (``timestamp_column``) and readings (``target``; of several
+                     channels one each, called after it); others are left alone
+        ``prediction_length``   rows to come; without, half a window
+        ``options``  those of ``forecast``: ``n``, ``nfe``, ``seed``, ``posterior``, ``covariates``, ``verbose``
+        Returns a row for each node, target and time to come: both columns, ``target_name``, ``predictions`` (the
+        median) and a column for each of the ``quantile_levels``, called after it.
+        """
+        long = long_frames.Long(df, id_column, timestamp_column, target)
+        horizon = max(self.series.space.steps // 2, 1) if prediction_length is None else prediction_length
+        levels = sorted({*quantile_levels, 0.5})
+        bands = self.forecast(long.wide(self.series.channels), horizon, quantiles=levels, **options)
+        return long.predicted(bands, quantile_levels)
+
+    def _readings(self, rows: Any, times: ArrayLike | None, absent: bool = False) -> Readings:
+        return Readings.of(rows, self.graph, self.series.channels, times, absent)
 
     def infer(
         self,
@@ -364,26 +434,29 @@ class GRCD:
         standard deviation of each of the ``m``, or of all. All in the signals' units. It approximates, by guidance:
         with a wrong reference, more evaluations do not make it exact.
         """
-        return self._signals.infer(y, H, noise, n, nfe, seed, posterior, solver)
+        return self.signals.infer(y, H, noise, n, nfe, seed, posterior, solver)
 
     def augment(
         self,
         signals: Any,
         strength: float,
-        n: int = 1,
+        n: int | None = None,
         nfe: int = 4,
         seed: int = 0,
         times: ArrayLike | None = None,
         covariates: Any = None,
-    ) -> np.ndarray:  # (n, signals, nodes)
+    ) -> Any:  # (n, signals, nodes)
         """``n`` variations (n, signals, nodes) of ``signals``: at ``strength`` 0 the signal itself, at 1 any signal.
 
-        In time, of complete rows.
+        In time, of complete rows. Without ``n`` one, which of a data frame is a frame like it.
         """
+        count = 1 if n is None else n
         if self.in_time:
             rows = self._readings(signals, times)
-            return rows.shaped(self.series.augment(rows.series, strength, n, nfe, seed, readings.known(covariates)))
-        return self._signals.augment(signals, strength, n, nfe, seed)
+            drawn = self.series.augment(rows.series, strength, count, nfe, seed, readings.known(covariates))
+            return readings.varied(rows.form, n, drawn)
+        values, form = readings.signals(signals, self.graph)
+        return readings.varied(form, n, self.signals.augment(values, strength, count, nfe, seed)[..., None])
 
     def log_prob(
         self,
@@ -394,7 +467,7 @@ class GRCD:
         seed: int = 0,
         times: ArrayLike | None = None,
         covariates: Any = None,
-    ) -> tuple[np.ndarray, np.ndarray]:  # two of (signals,)
+    ) -> tuple[Any, Any]:  # two of (signals,)
         """Log-likelihood of each of ``signals`` (signals, nodes) in nats, and half of its 95 % interval.
 
         Under the reference alone it is exact, and that of what was observed where there are gaps. Under the model more
@@ -403,13 +476,17 @@ class GRCD:
         """
         if self.in_time:
             refuse_unknown(posterior)
-            likelihoods = self.series.log_prob(self._readings(signals, times).series, readings.known(covariates))
-            return likelihoods, np.zeros_like(likelihoods)
-        return self._signals.log_prob(signals, posterior, steps, probes, seed)
+            rows = self._readings(signals, times)
+            scores, form = self.series.log_prob(rows.series, readings.known(covariates)), rows.form
+            error = np.zeros_like(scores)
+        else:
+            values, form = readings.signals(signals, self.graph)
+            scores, error = self.signals.log_prob(values, posterior, steps, probes, seed)
+        return form.scores(scores, "log_prob"), form.scores(error, "error")
 
     def node_log_prob(
         self, signals: Any, times: ArrayLike | None = None, covariates: Any = None
-    ) -> np.ndarray:  # (signals, nodes)
+    ) -> Any:  # (signals, nodes)
         """How probable each reading is given all others of its signal, under the reference: low ones stand out.
 
         Log-densities (signals, nodes) of ``signals`` (signals, nodes); NaN where there is no reading. In time, given
@@ -417,8 +494,9 @@ class GRCD:
         """
         if self.in_time:
             rows = self._readings(signals, times)
-            return rows.shaped(self.series.node_log_prob(rows.series, readings.known(covariates)))
-        return self._signals.node_log_prob(signals)
+            return rows.form.table(self.series.node_log_prob(rows.series, readings.known(covariates)))
+        values, form = readings.signals(signals, self.graph)
+        return form.table(self.signals.node_log_prob(values)[..., None])
 
     def choice(self, nfe: int, **own: Any) -> Choice:
         """How to sample with a budget of ``nfe``: one's ``own`` choices, else the plan's, or the method's."""
@@ -495,6 +573,7 @@ def load(path: str | Path, device: str = "auto") -> GRCD:
     model = GRCD(graph, device=device, channels=channels, **config.to_dict())
     with contents.fitting(path):
         space, where = model.space, model.device
+        Layout.from_dict(manifest["data"].get("layout"))  # refuses what is none
         if model.in_time:
             model._trained = in_time.restored(space, config, where, manifest, tensors)
         else:

@@ -1,13 +1,14 @@
-"""Readings in time as users hold them, through a model and back: data frames, and arrays with times beside them.
+"""Readings as users hold them, through a model and back: data frames, labelled arrays, plain arrays with times beside.
 
-A data frame comes back as one, with its own index, columns and order; an array as an array, whose axis of channels is
-there if it came with one.
+A data frame comes back as one, with its own index, columns and order, and a labelled array (xarray) with its dimensions
+and coordinates; an array as an array, whose axis of channels is there if it came with one. A data frame is filled by
+the median unless draws are asked for; arrays, labelled or not, are draws unless quantiles are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,14 @@ from numpy.typing import ArrayLike
 
 from .core import memory
 from .core.errors import InputError, whole_number
+from .data import frames, labelled
 from .data import times as clock
 from .data.covariates import Covariates
 from .data.frames import Frame
+from .data.labelled import Labelled
+from .data.notes import Note, warn
 from .data.series import Series
+from .graphs.graph import Graph
 from .metrics.ensemble import quantiles as of_draws
 from .runs.series import Variables
 from .series_model import SeriesModel
@@ -28,47 +33,116 @@ WINDOWS = 4  # that validate, at the least
 COPIES = 3  # of an ensemble in memory
 
 
+@dataclass(frozen=True)
+class Plain:
+    """Arrays: what comes out has an axis of channels if they had one."""
+
+    wide: bool
+
+    filled = False  # draws are what comes back
+
+    def table(self, values: np.ndarray, index: None = None) -> np.ndarray:  # (..., nodes, channels)
+        """As the array came."""
+        return values if self.wide else values[..., 0]
+
+    def bands(self, values: np.ndarray, levels: Sequence[float], index: None = None) -> np.ndarray:
+        """One quantile after the other."""
+        return self.table(values)
+
+    def draws(self, values: np.ndarray, index: None = None) -> np.ndarray:
+        """One draw after the other."""
+        return self.table(values)
+
+    def scores(self, values: np.ndarray, name: str) -> np.ndarray:
+        """A number a row."""
+        return values
+
+    def ahead(self, horizon: int) -> None:
+        """Rows to come have no labels."""
+
+
+Form = Frame | Labelled | Plain
+
+
 @dataclass(frozen=True, eq=False)
 class Readings:
     """What came in, as a series, and what it takes to give back the like."""
 
     series: Series
-    frame: Frame | None  # None: an array
-    wide: bool  # whether there is an axis of channels
+    form: Form
 
     @classmethod
     def of(
-        cls, x: Any, nodes: Sequence[str], channels: Sequence[str] | None = None, times: ArrayLike | None = None
+        cls,
+        x: Any,
+        graph: Graph,
+        channels: Sequence[str] | None = None,
+        times: ArrayLike | None = None,
+        absent: bool = False,
     ) -> Readings:
-        """From a data frame, an array (time, nodes[, channels]) or a ``Series``; ``channels`` None: as many as come."""
+        """From a data frame, a labelled array, an array (time, nodes[, channels]) or a ``Series``.
+
+        ``channels`` None: as many as come; ``absent``: a node that is not there has a gap everywhere.
+        """
         if isinstance(x, Series):
-            return cls(x, None, wide=True)
-        if hasattr(x, "columns"):
-            if times is not None:
-                raise InputError("a data frame, and times", "times in its index", "leave times out")
-            frame = Frame.of(x, nodes, _channels_of(x) if channels is None else channels)
-            return cls(_regular(Series(frame.values, frame.times)), frame, frame.values.shape[2] > 1)
-        values = _array(x, len(nodes), None if channels is None else len(channels))
+            return cls(x, Plain(wide=True))
+        if times is not None and is_named(x):
+            raise InputError("a data frame, and times", "times in its index", "leave times out")
+        form = _named_form(x, graph, channels, absent=absent)
+        if form is not None:
+            return cls(_regular(Series(form.values, form.times)), form)
+        values = _array(x, len(graph), None if channels is None else len(channels))
         stamps = None if times is None else _times(times, len(values))
         wide = values.ndim == 3
-        series = _regular(Series(values if wide else values[:, :, None], stamps))
-        return cls(series, None, wide)
+        return cls(_regular(Series(values if wide else values[:, :, None], stamps)), Plain(wide))
 
-    def shaped(self, values: np.ndarray) -> np.ndarray:  # (..., nodes, channels)
-        """As the array came."""
-        return values if self.wide else values[..., 0]
 
-    def table(self, values: np.ndarray, horizon: int | None = None) -> Any:
-        """``values`` (rows, nodes, channels) as it came, of the same rows or of those to come."""
-        if self.frame is None:
-            return self.shaped(values)
-        return self.frame.table(values, None if horizon is None else self.frame.ahead(horizon))
+def signals(x: Any, graph: Graph, absent: bool = False) -> tuple[Any, Form]:
+    """Signals by themselves, (signals, nodes) in the graph's order where they have names, and how they came."""
+    form = _named_form(x, graph, ("",), absent=absent, timed=False)
+    return (x, Plain(wide=False)) if form is None else (form.values[..., 0], form)
 
-    def bands(self, values: np.ndarray, levels: Sequence[float], horizon: int | None = None) -> Any:
-        """``values`` (levels, rows, nodes, channels) likewise; a data frame has a level of columns more."""
-        if self.frame is None:
-            return self.shaped(values)
-        return self.frame.bands(values, levels, None if horizon is None else self.frame.ahead(horizon))
+
+def is_named(x: Any) -> bool:
+    """Whether it brings names: a data frame, or a labelled array."""
+    return frames.is_frame(x) or labelled.is_labelled(x)
+
+
+def named(graph: Graph, x: Any) -> Graph:
+    """A graph without names takes those of a frame or a labelled array, in their order, and that is said."""
+    ids = _own(x) if is_named(x) and not graph.named else None
+    if ids is None or ids == graph.node_ids:
+        return graph
+    if len(ids) != len(graph):
+        what = "columns" if frames.is_frame(x) else "nodes"
+        raise InputError(f"readings of {len(ids)} {what}", f"{len(graph)}, as the graph has nodes", "name its nodes")
+    warn([Note("the graph has no node names", "its order is taken to be that of the readings' columns")], 4)
+    return replace(graph, node_ids=ids, named=True)
+
+
+def _own(x: Any) -> tuple[str, ...] | None:
+    """Names of nodes that readings bring, in their order."""
+    if frames.is_frame(x):
+        return tuple(dict.fromkeys(str(name) for name in x.columns.get_level_values(0)))
+    ids = labelled.nodes_of(x)
+    return None if ids is None else tuple(ids)
+
+
+def _named_form(
+    x: Any, graph: Graph, channels: Sequence[str] | None, absent: bool, timed: bool = True
+) -> Frame | Labelled | None:
+    """A frame or a labelled array, by names; where the graph has none, in their order."""
+    if not is_named(x):
+        return None
+    own = None if graph.named else _own(x)
+    nodes = graph.node_ids if own is None or len(own) != len(graph) else own
+    channels = channels_of(x) if channels is None else channels
+    return (Frame if frames.is_frame(x) else Labelled).of(x, nodes, channels, absent, timed)
+
+
+def channels_of(x: Any) -> list[str]:
+    """Names of channels that a frame or a labelled array brings."""
+    return frames.channels_of(x.columns) if frames.is_frame(x) else labelled.channels_of(x)
 
 
 def known(covariates: Any) -> Covariates | None:
@@ -78,24 +152,25 @@ def known(covariates: Any) -> Covariates | None:
 
 def in_channels(x: Any) -> bool:
     """Whether rows have several channels."""
-    return np.ndim(x) == 3 or getattr(getattr(x, "columns", None), "nlevels", 1) > 1
+    return len(channels_of(x)) > 1 if is_named(x) else np.ndim(x) == 3
 
 
 def split(
-    train: Any, val: Any, nodes: Sequence[str], window: int, times: ArrayLike | None
-) -> tuple[dict[str, Series], Variables]:
+    train: Any, val: Any, graph: Graph, window: int, times: ArrayLike | None
+) -> tuple[dict[str, Series], Variables, Form]:
     """Training and validation rows; without the latter, the last tenth of the rows, or a few windows, validate."""
     stamps = None if times is None else np.asarray(times)
     both = val is not None
-    first = Readings.of(train, nodes, None, stamps[: len(train)] if both and stamps is not None else stamps)
-    channels = tuple(_channels_of(train)) if first.frame is not None else tuple(_numbered(first.series))
+    first = Readings.of(train, graph, None, stamps[: len(train)] if both and stamps is not None else stamps)
+    channels = tuple(channels_of(train) if is_named(train) else _numbered(first.series))
     variables = Variables(channels, ("",) * len(channels))
     if both:
-        second = Readings.of(val, nodes, channels, None if stamps is None else stamps[len(train) :])
-        return {"train": first.series, "val": second.series}, variables
+        second = Readings.of(val, graph, channels, None if stamps is None else stamps[len(train) :])
+        return {"train": first.series, "val": second.series}, variables, first.form
     rows = len(first.series)
     cut = rows - min(max(rows // 10, WINDOWS * window), rows // 3)
-    return {"train": first.series.rows(slice(0, cut)), "val": first.series.rows(slice(cut, rows))}, variables
+    parts = {"train": first.series.rows(slice(0, cut)), "val": first.series.rows(slice(cut, rows))}
+    return parts, variables, first.form
 
 
 def _numbered(series: Series) -> list[str]:
@@ -103,21 +178,51 @@ def _numbered(series: Series) -> list[str]:
     return [""] if count == 1 else [f"channel {k}" for k in range(count)]
 
 
-def impute(
-    model: SeriesModel, readings: Readings, n: int | None, quantiles: Sequence[float] | None, **options: Any
-) -> Any:
-    """The table filled: by the median (a data frame), at quantiles, or ``n`` draws of it (which arrays are by default).
+@dataclass(frozen=True)
+class Answer:
+    """What was asked for, of readings that came in some form: the table, quantiles of it, or draws."""
 
-    Draws are taken some rows at a time, and only what was asked for is kept.
-    """
-    count, levels = _asked(readings, n, quantiles)
-    x = readings.series.values
-    kept = count if levels is None else len(levels)
-    memory.refuse_over(COPIES * 8 * kept * x.size, f"{kept:,} tables of {x.size:,} readings", "ask for fewer draws")
-    result = np.empty((kept, *x.shape))
-    for rows, draws in model.fillings(readings.series, count, **options):
-        result[:, rows] = draws if levels is None else of_draws(draws, levels)
-    return _returned(readings, result, n, quantiles, None)
+    form: Form
+    n: int | None  # draws that were asked for
+    quantiles: Sequence[float] | None
+
+    def __post_init__(self) -> None:
+        levels = self.quantiles
+        if levels is not None and not (len(levels) and all(0 < level < 1 for level in levels)):
+            do = "e.g. quantiles=[.05, .5, .95]"
+            raise InputError(f"quantiles = {[*levels]}", "numbers between 0 and 1", do)
+
+    @property
+    def count(self) -> int:
+        """How many draws it takes."""
+        return DRAWS if self.n is None else self.n
+
+    @property
+    def levels(self) -> Sequence[float] | None:
+        """The quantiles to keep of them; None: all draws."""
+        if self.quantiles is not None:
+            return tuple(self.quantiles)
+        return (0.5,) if self.n is None and self.form.filled else None
+
+    def kept(self, draws: np.ndarray) -> np.ndarray:  # (draws, ...) -> (kept, ...)
+        """Of some rows, what is given back."""
+        return draws if self.levels is None else of_draws(draws, self.levels)
+
+    def filled(self, parts: Iterable[tuple[np.ndarray, np.ndarray]], shape: tuple[int, int, int]) -> Any:
+        """Of ``parts``, rows and their draws (draws, rows, nodes, channels), the whole in its form."""
+        kept, size = self.count if self.levels is None else len(self.levels), int(np.prod(shape))
+        memory.refuse_over(COPIES * 8 * kept * size, f"{kept:,} tables of {size:,} readings", "ask for fewer draws")
+        result = np.empty((kept, *shape))
+        for rows, draws in parts:
+            result[:, rows] = self.kept(draws)
+        return self.returned(result)
+
+    def returned(self, result: np.ndarray, horizon: int | None = None) -> Any:
+        """What was kept (kept, rows, nodes, channels), of the rows that came or of those after them."""
+        index: Any = None if horizon is None else self.form.ahead(horizon)
+        if self.quantiles is not None:
+            return self.form.bands(result, [*self.quantiles], index)
+        return self.form.draws(result, index) if self.levels is None else self.form.table(result[0], index)
 
 
 def forecast(
@@ -128,30 +233,15 @@ def forecast(
     quantiles: Sequence[float] | None,
     **options: Any,
 ) -> Any:
-    """The rows to come, in the same ways."""
-    horizon = whole_number("horizon", horizon)
-    count, levels = _asked(readings, n, quantiles)
-    draws = model.forecast(readings.series, horizon, count, **options)
-    return _returned(readings, draws if levels is None else of_draws(draws, levels), n, quantiles, horizon)
+    """The rows to come: the median, quantiles, or draws."""
+    horizon, answer = whole_number("horizon", horizon), Answer(readings.form, n, quantiles)
+    draws = model.forecast(readings.series, horizon, answer.count, **options)
+    return answer.returned(answer.kept(draws), horizon)
 
 
-def _asked(readings: Readings, n: int | None, quantiles: Sequence[float] | None) -> tuple[int, Sequence[float] | None]:
-    """How many draws, and the levels to keep of them; None: all draws."""
-    if quantiles is not None and not (len(quantiles) and all(0 < level < 1 for level in quantiles)):
-        raise InputError(f"quantiles = {list(quantiles)}", "numbers between 0 and 1", "e.g. quantiles=[.05, .5, .95]")
-    if quantiles is not None:
-        return (DRAWS if n is None else n), tuple(quantiles)
-    return (DRAWS if n is None else n), (0.5,) if n is None and readings.frame is not None else None
-
-
-def _returned(
-    readings: Readings, result: np.ndarray, n: int | None, quantiles: Sequence[float] | None, horizon: int | None
-) -> Any:
-    if quantiles is not None:
-        return readings.bands(result, list(quantiles), horizon)
-    if n is None and readings.frame is not None:
-        return readings.table(result[0], horizon)
-    return readings.shaped(result)
+def varied(form: Form, n: int | None, values: np.ndarray) -> Any:  # (n, rows, nodes, channels)
+    """Variations: one as the frame that came, unless several are asked for; of arrays all."""
+    return form.table(values[0]) if n is None and form.filled else form.draws(values)
 
 
 def _regular(series: Series) -> Series:
@@ -185,10 +275,3 @@ def _times(times: ArrayLike, rows: int) -> np.ndarray:
     if (stamps[1:] <= stamps[:-1]).any():
         raise InputError("times that do not rise", "each later than the one before", "sort the rows by time")
     return stamps
-
-
-def _channels_of(frame: Any) -> list[str]:
-    """The second level of columns, in order of appearance; one without a name where there is none."""
-    if getattr(frame.columns, "nlevels", 1) < 2:
-        return [""]
-    return list(dict.fromkeys(str(name) for name in frame.columns.get_level_values(1)))

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .core import memory
 from .core.errors import InputError, whole_number
+from .core.progress import bar
 from .core.streams import Stream
 from .data.covariates import Covariates
 from .data.normalizer import Normalizer, warn_of_units
@@ -131,7 +132,11 @@ class SeriesModel:
             ahead = self.timeline.ahead(past, horizon)
             times = None if past.times is None or ahead is None else np.concatenate([past.times, ahead])
             mean, spread, days = self.model.about(times, len(past) + horizon, covariates, first)
-            drawn = windows.forecast(law, z, days, horizon, n, nfe, seed, number=0 if len(ends) == 1 else end)
+            if len(ends) > 1:
+                drawn = windows.forecast(law, z, days, horizon, n, nfe, seed, end)
+            else:
+                with bar("forecasting", horizon) as advance:
+                    drawn = windows.forecast(law, z, days, horizon, n, nfe, seed, 0, advance)
             rows = slice(len(past), None)
             yield self._units(drawn * spread[rows] + mean[rows])
 
@@ -169,8 +174,12 @@ class SeriesModel:
         return self._units(z * spread + mean), times
 
     def _windows(self, law: Conditional, days: Tensor, nfe: int, seed: int) -> Tensor:
-        parts = (windows.sample(law, some, nfe, seed, k * SAMPLED) for k, some in enumerate(days.split(SAMPLED)))
-        return torch.cat(list(parts))
+        parts = list[Tensor]()
+        with bar("sampling", len(days)) as advance:
+            for first, some in zip(range(0, len(days), SAMPLED), days.split(SAMPLED), strict=True):
+                parts.append(windows.sample(law, some, nfe, seed, first))
+                advance(first + len(some), "")
+        return torch.cat(parts)
 
     def log_prob(self, series: Series, covariates: Covariates | None = None) -> np.ndarray:  # (rows,)
         """Of each row given all other rows of the window about it, in its units, under the reference."""

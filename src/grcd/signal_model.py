@@ -76,27 +76,6 @@ class SignalModel:
             z = sample(diffusion, n, "terminal", seed, choices, batch, precision, captured, advance)
         return self.space.shaped(self._in_units(z))
 
-    def impute(
-        self,
-        signals: ArrayLike,  # (signals, nodes) in their own units, NaN where missing
-        n: int = 100,
-        nfe: int = 8,
-        seed: int = 0,
-        posterior: str = "diffusion",
-        solver: str | None = None,
-        batch: int | None = None,
-    ) -> np.ndarray:  # (n, signals, nodes)
-        """Fill the gaps (NaN) of ``signals`` (signals, nodes) ``n`` times over: (n, signals, nodes).
-
-        What was observed comes out as it went in.
-        """
-        x = check_signals(signals, self.space, "signals to fill", least=1, gaps=True)
-        parts = self.fillings(x, n, nfe, seed, posterior, solver, batch)
-        ensemble = np.empty((n, *x.shape))
-        for rows, draws in parts:
-            ensemble[:, rows] = draws
-        return self.space.shaped(ensemble)
-
     def fillings(
         self,
         x: np.ndarray,  # (signals, nodes), checked
@@ -107,7 +86,7 @@ class SignalModel:
         solver: str | None = None,
         batch: int | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """``impute`` for some of the signals ``x`` at a time: their rows, and their draws (n, rows, nodes)."""
+        """Gaps of ``x`` filled, for some of the signals at a time: their rows, and their draws (n, rows, nodes)."""
         z, gaps = ZScored(x, self.trained.normalizer, self.device), np.isnan(x).any(axis=1)
         whole_number("n", n), whole_number("batch", 1 if batch is None else batch)
         fill.refuse_heavy(n, self.space.d)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import examples
 
-from grcd.core.errors import InputError
+from grcd.core.errors import InputError, InputWarning
 from grcd.data.frames import Frame
 
 NODES = ("a", "b", "c")
@@ -110,7 +110,7 @@ def test_names_are_compared_as_text_and_gaps_may_be_of_any_kind():
         (frame(hours(3), ["a", "b", "d"]), "does not know: d"),
         (frame(hours(3), ["a", "b"]), "without c"),
         (frame(hours(3), ["a", "b", "c", "a"]), "come twice: a"),
-        (frame(hours(3)).assign(c=["x", "y", "z"]), "not numbers"),
+        (frame(hours(3)).assign(c=[1.5, "x", "z"]), r"'x' in row 2 \(2024-03-30 01:00:00\), column 'c'"),
         (frame(hours(3)[[0, 1, 1]]), "occur twice in the index"),
         (frame(pandas.DatetimeIndex(["2024-01-01", pandas.NaT])), "row 2 of the index"),
     ],
@@ -118,3 +118,67 @@ def test_names_are_compared_as_text_and_gaps_may_be_of_any_kind():
 def test_frames_that_do_not_fit_are_refused(readings, words):
     with pytest.raises(InputError, match=words):
         Frame.of(readings, NODES)
+
+
+STYLES = ["%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S.%f"]
+
+
+@given(rows=st.permutations(range(6)), style=st.sampled_from(STYLES))
+@examples(20)
+def test_dates_that_are_written_as_text_are_times_and_come_back_as_they_were(rows, style):
+    dates = hours(9)
+    text = frame(dates[:6].strftime(style).astype(object)).iloc[list(rows)]
+    inside = Frame.of(text, NODES)
+    np.testing.assert_array_equal(inside.times, dates[:6].to_numpy())
+    pandas.testing.assert_frame_equal(inside.table(inside.values), text)
+    assert list(inside.ahead(3)) == list(dates[6:].strftime(style))
+
+
+def test_text_with_an_offset_goes_on_with_it():
+    text = [f"2024-03-30T0{hour}:00+01:00" for hour in range(3)]
+    with pytest.warns(InputWarning, match="kept as UTC"):
+        inside = Frame.of(frame(text), NODES)
+    assert inside.times[0] == np.datetime64("2024-03-29T23:00")
+    assert list(inside.ahead(2)) == ["2024-03-30T03:00+01:00", "2024-03-30T04:00+01:00"]
+
+
+def test_days_as_text_and_dates_as_objects_are_times():
+    days = pandas.date_range("2024-02-27", periods=5)
+    assert list(Frame.of(frame(days[:3].strftime("%Y-%m-%d")), NODES).ahead(2)) == ["2024-03-01", "2024-03-02"]
+    objects = Frame.of(frame(pandas.Index([day.date() for day in days], dtype=object)), NODES)
+    np.testing.assert_array_equal(objects.times, days.to_numpy())
+    assert Frame.of(frame(["s1", "s2"]), NODES).times is None
+    with pytest.raises(InputError, match="'soon' as time in row 2 of the index"):
+        Frame.of(frame(["2024-02-27", "soon"]), NODES)
+
+
+@given(columns=st.permutations(NODES), rows=st.permutations(range(4)))
+@examples(10)
+def test_draws_are_in_the_order_of_the_frame(columns, rows):
+    mixed = frame(hours(4)).iloc[list(rows)][list(columns)]
+    inside = Frame.of(mixed, NODES)
+    np.testing.assert_array_equal(inside.draws(inside.values[None])[0], mixed.to_numpy())
+    np.testing.assert_array_equal(inside.scores(inside.values[:, 1, 0], "b"), mixed["b"])
+
+
+def test_a_node_without_a_column_is_a_gap_where_that_may_be_and_comes_back_last():
+    known = frame(hours(3), ["c", "a"])
+    known.columns.name = "station"
+    with pytest.warns(InputWarning, match="no column for b: all of their readings are gaps"):
+        inside = Frame.of(known, NODES, absent=True)
+    assert np.isnan(inside.values[:, 1]).all()
+    back = inside.table(inside.values)
+    assert list(back) == ["c", "a", "b"]
+    assert back.columns.name == "station"
+    pandas.testing.assert_frame_equal(back[["c", "a"]], known)
+    with pytest.warns(InputWarning, match="no column for 7"):
+        assert list(Frame.of(frame(hours(3), [8]), ("7", "8"), absent=True).columns) == [8, 7]
+    with pytest.raises(InputError, match="does not know"):
+        Frame.of(frame(hours(3), ["x", "y"]), NODES, absent=True)
+
+
+def test_rows_that_are_not_in_time_stay_as_they_are():
+    mixed = frame(hours(4)).iloc[[2, 2, 0]]  # one of them twice
+    inside = Frame.of(mixed, NODES, timed=False)
+    np.testing.assert_array_equal(inside.values[..., 0], mixed.to_numpy())
+    pandas.testing.assert_frame_equal(inside.table(inside.values), mixed)

@@ -121,7 +121,7 @@ def _sample(
         return _sample_windows(model, series, out, n, nfe, seed, start, covariates)
     windows.moments_only(["-"], "", covariates=covariates)
     share = parsing.share(start)
-    signals = model.sample(n, nfe, seed, solver, rho, grid, precision=precision, start=share)
+    signals = model.signals.sample(n, nfe, seed, solver, rho, grid, precision=precision, start=share)
     write_signals(out, signals, model.graph.node_ids, model.unit)
     return f"{out}: {parsing.counted(n, 'signal')} on {len(model.graph)} nodes, {nfe} network evaluations each"
 

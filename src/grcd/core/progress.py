@@ -1,22 +1,56 @@
-"""Progress on standard error: a bar on a terminal, silence elsewhere, and of several processes the first one's."""
+"""Progress on standard error: a bar on a terminal; elsewhere lines, if they are wanted, else silence.
+
+Lines are wanted within ``verbose(True)``, and where the logger "grcd" hears of INFO: there they go, or to standard
+error where nobody listens to it. A line says how much is done, how fast, and how long the rest will take. Of several
+processes the first one speaks.
+"""
 
 from __future__ import annotations
 
+import logging
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from . import ranks
 
 Advance = Callable[[int, str], None]
 _quiet = False
 
+EVERY = 10.0  # seconds between two lines
+UNITS = (("h", 3600.0), ("min", 60.0), ("s", 1.0))
+LOGGER = logging.getLogger("grcd")
+_wanted: ContextVar[bool] = ContextVar("wanted", default=False)
+
 
 @contextmanager
-def bar(label: str, total: int) -> Iterator[Advance]:
-    """Yield ``advance(done, note)``. Shows the share done, the rate, the time left, and the note."""
-    if not sys.stderr.isatty() or ranks.rank() > 0 or _quiet:
+def verbose(wanted: bool = True) -> Iterator[None]:
+    """Within, whatever takes long says so line by line where there is no terminal."""
+    before = _wanted.set(_wanted.get() or bool(wanted))
+    try:
+        yield
+    finally:
+        _wanted.reset(before)
+
+
+@contextmanager
+def bar(label: str, total: int, start: int = 0) -> Iterator[Advance]:
+    """Yield ``advance(done, note)``. Shows the share done, the rate, the time left, and the note.
+
+    ``start`` is what was done before, by whatever was interrupted: it does not count for the rate.
+    """
+    if ranks.rank() > 0 or _quiet:
         yield _silent
+        return
+    if not sys.stderr.isatty():
+        if not (_wanted.get() or LOGGER.isEnabledFor(logging.INFO)):
+            yield _silent
+            return
+        lines = Lines(label, total, start)
+        yield lines.advance
+        lines.end()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -30,7 +64,7 @@ def bar(label: str, total: int) -> Iterator[Advance]:
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(label, total=total, note="", speed="")
+        task = progress.add_task(label, total=total, completed=start, note="", speed="")
 
         def advance(done: int, note: str = "") -> None:
             speed = progress.tasks[0].speed
@@ -48,6 +82,50 @@ def quiet() -> Iterator[None]:
         yield
     finally:
         _quiet = before
+
+
+class Lines:
+    """One bar as lines: every ``EVERY`` seconds one, and one at the end."""
+
+    def __init__(self, label: str, total: int, start: int = 0, clock: Callable[[], float] = time.monotonic):
+        self.label, self.total, self.start, self.clock = label, total, start, clock
+        self.began = self.said = clock()
+        self.done, self.note, self.shown = start, "", -1
+
+    def advance(self, done: int, note: str = "") -> None:
+        """So much is done."""
+        self.done, self.note, now = done, note, self.clock()
+        if now - self.said >= EVERY:
+            self.said = now
+            self._say()
+
+    def end(self) -> None:
+        """The last line, unless it was just said."""
+        if self.shown != self.done:
+            self._say()
+
+    def _say(self) -> None:
+        self.shown = self.done
+        seconds = self.clock() - self.began
+        rate = (self.done - self.start) / seconds if seconds > 0 else 0.0
+        parts = [f"{self.label} {self.done:,} of {self.total:,}"]
+        if rate > 0:
+            parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s")
+            if self.done < self.total:
+                parts.append(f"{_readable((self.total - self.done) / rate)} left")
+        _emit(", ".join([*parts, *[self.note] * bool(self.note)]))
+
+
+def _readable(seconds: float) -> str:
+    unit, size = next(((unit, size) for unit, size in UNITS if seconds >= size), UNITS[-1])
+    return f"{seconds / size:.0f} {unit}"
+
+
+def _emit(line: str) -> None:
+    if LOGGER.isEnabledFor(logging.INFO) and LOGGER.hasHandlers():
+        LOGGER.info(line)
+    else:
+        print(f"grcd: {line}", file=sys.stderr, flush=True)
 
 
 def _silent(done: int, note: str) -> None:

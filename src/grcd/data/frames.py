@@ -1,24 +1,28 @@
 """Data frames in and out: rows by their index, columns by their names, and back in the order they came in.
 
 A column is a node, or with several channels a pair (node, channel); a pair that is not there is a gap throughout. An
-index of dates orders the rows, with a time zone by UTC; any other index is a label, and rows are in order as they are.
-What comes out has the index and the columns that went in; quantiles are one level more of the columns.
+index of dates, or of dates written as text (ISO 8601), orders the rows, with a time zone by UTC; any other index is a
+label, and rows are in order as they are. What comes out has the index and the columns that went in; quantiles are one
+level more of the columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.errors import InputError, some
 from . import times as clock
+from .notes import Note, warn
 from .series import Series
+from .written_times import Written, are_written
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Index
+    from pandas import Series as Column
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,20 +32,29 @@ class Frame:
     values: np.ndarray  # (rows, nodes, channels) float64, in the order of time, NaN where missing
     times: np.ndarray | None  # (rows,) datetime64[ns], ascending; None where the index has no dates
     index: Index  # as it came
-    columns: Index  # as they came
+    columns: Index  # as they came, and those that were lacking
     order: np.ndarray  # (rows,) which row of the frame each row is
     place: np.ndarray  # (columns,) each column's place among nodes x channels
 
+    filled = True  # it comes back as one table, unless draws are asked for
+
     @classmethod
-    def of(cls, frame: DataFrame, nodes: Sequence[str], channels: Sequence[str] = ("",)) -> Frame:
-        """A frame with a column for every node, or for pairs (node, channel) where there are several channels."""
-        try:
-            cells = frame.to_numpy(dtype=np.float64, na_value=np.nan)
-        except (TypeError, ValueError):
-            got = "a data frame with cells that are not numbers"
-            raise InputError(got, "a number a cell, or a gap", "times go into the index; drop other columns") from None
-        place = _places(frame.columns, nodes, channels)
-        times, order = dates_of(frame.index), None
+    def of(
+        cls,
+        frame: DataFrame,
+        nodes: Sequence[str],
+        channels: Sequence[str] = ("",),
+        absent: bool = False,
+        timed: bool = True,
+    ) -> Frame:
+        """A frame with a column for every node, or for pairs (node, channel) where there are several channels.
+
+        ``absent``   a node without a column has a gap everywhere, and a column in what comes out
+        ``timed``    whether an index of dates orders the rows
+        """
+        frame = _with_gaps(frame, nodes, channels) if absent else frame
+        place, cells = places(frame.columns, nodes, channels), _numbers(frame)
+        times, order = dates_of(frame.index) if timed else None, None
         if times is not None:
             order, times = clock.in_order(times, "the index")
         order = np.arange(len(cells)) if order is None else order
@@ -66,9 +79,24 @@ class Frame:
         columns = pandas.MultiIndex.from_tuples(keys, names=[*self.columns.names, "quantile"])
         return pandas.DataFrame(cells.reshape(len(cells), -1), self.index if index is None else index, columns)
 
+    def draws(self, values: np.ndarray, index: Index | None = None) -> np.ndarray:
+        """``values`` (draws, rows, nodes, channels) as an array, in the frame's order of rows, nodes and channels; one
+        channel has no axis."""
+        count = values.shape[3]
+        nodes, channels = (list(dict.fromkeys(part.tolist())) for part in (self.place // count, self.place % count))
+        ordered = values if index is not None else values[:, np.argsort(self.order)]
+        ordered = ordered[:, :, nodes]
+        return ordered[..., 0] if count == 1 else ordered[..., channels]
+
+    def scores(self, values: np.ndarray, name: str) -> Column:  # (rows,)
+        """A number a row."""
+        import pandas
+
+        return pandas.Series(values[np.argsort(self.order)], self.index, name=name)
+
     def ahead(self, horizon: int) -> Index:
         """The index of so many rows to come: dates go on by the commonest step, or by the index's own frequency (months
-        are not equally long); whole numbers go on; other labels become numbers of rows."""
+        are not equally long), written as they were; whole numbers go on; other labels become numbers of rows."""
         import pandas
 
         name, rows = self.index.name, len(self.index)
@@ -78,10 +106,15 @@ class Frame:
             return pandas.RangeIndex(first + step, first + step * (horizon + 1), step, name=name)
         if isinstance(self.index, pandas.PeriodIndex):
             return pandas.period_range(self.index[self.order[-1]] + 1, periods=horizon, name=name)
-        own = self.index.freq if self.index.is_monotonic_increasing else None  # of rows in reverse it is negative
+        dated = isinstance(self.index, pandas.DatetimeIndex)
+        own = self.index.freq if dated and self.index.is_monotonic_increasing else None  # in reverse it is negative
         every = own or Series(self.values, self.times).interval
         if every is None:
             raise InputError("a frame of a single row", "two rows at the least", "tell how far apart rows are by two")
+        if not dated:
+            stamps = self.times[-1] + np.arange(1, horizon + 1) * every
+            text = are_written(self.index)
+            return pandas.Index(Written.as_in(self.index).text(stamps) if text else stamps, name=name)
         every = pandas.Timedelta(every) if own is None else every
         dates = pandas.date_range(self.index[self.order[-1]], periods=horizon + 1, freq=every, name=name)
         return dates[1:].as_unit(self.index.unit)
@@ -92,13 +125,69 @@ class Frame:
         return cells if index is not None else cells[np.argsort(self.order)]
 
 
+def is_frame(x: Any) -> bool:
+    """Whether it has named columns and an index."""
+    return hasattr(x, "columns") and hasattr(x, "index")
+
+
+def channels_of(columns: Index) -> list[str]:
+    """The second level of columns, in order of appearance; one without a name where there is none."""
+    if columns.nlevels < 2:
+        return [""]
+    return list(dict.fromkeys(str(name) for name in columns.get_level_values(1)))
+
+
 def _pair(name: object) -> tuple[object, ...]:
     return name if isinstance(name, tuple) else (name,)
 
 
-def _places(columns: Index, nodes: Sequence[str], channels: Sequence[str]) -> np.ndarray:  # (columns,)
+def _numbers(frame: DataFrame) -> np.ndarray:  # (rows, columns) float64
+    try:
+        return frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        raise _text(frame) from None
+
+
+def _text(frame: DataFrame) -> InputError:
+    """Where the first cell is that is no number."""
+    import pandas
+
+    for column, name in enumerate(frame.columns):
+        cells = frame.iloc[:, column]
+        bad = (pandas.to_numeric(cells.astype(str), errors="coerce").isna() & cells.notna()).to_numpy()
+        if bad.any():
+            row = int(bad.argmax())
+            label = "" if isinstance(frame.index, pandas.RangeIndex) else f" ({frame.index[row]})"
+            got = f"{str(cells.iloc[row])[:60]!r} in row {row + 1}{label}, column {name!r} of the data frame"
+            do = f"correct it, or make it a gap; {int(bad.sum())} such cells there. Times go into the index"
+            return InputError(got, "a number a cell, or a gap", do)
+    return InputError("a data frame with cells that are not numbers", "a number a cell, or a gap", "correct them")
+
+
+def _with_gaps(frame: DataFrame, nodes: Sequence[str], channels: Sequence[str]) -> DataFrame:
+    """An empty column for each node that has none, if some have one."""
+    import pandas
+
+    named = {str(_pair(name)[0]) for name in frame.columns}
+    absent: list[Any] = [node for node in nodes if node not in named]
+    if not absent or len(absent) == len(nodes):
+        return frame
+    warn([Note(f"the data frame has no column for {some(absent)}", "all of their readings are gaps")], 7)
+    if len(channels) > 1:
+        absent = [(node, channel) for node in absent for channel in channels]
+    elif pandas.api.types.is_integer_dtype(frame.columns.dtype):
+        absent = [int(node) if node.isdigit() else node for node in absent]
+    empty = pandas.DataFrame(np.nan, frame.index, pandas.Index(absent, tupleize_cols=len(channels) > 1))
+    whole = pandas.concat([frame, empty], axis=1)
+    whole.columns.names = frame.columns.names
+    return whole
+
+
+def places(columns: Index, nodes: Sequence[str], channels: Sequence[str]) -> np.ndarray:  # (columns,)
     """Each column's place among nodes x channels; refuses columns of none, columns that come twice, nodes without."""
     several, names = len(channels) > 1, [tuple(str(part) for part in _pair(name)) for name in columns]
+    if not several and columns.nlevels == 2 and {name[1] for name in names} == {*channels}:
+        names = [name[:1] for name in names]
     keys: list[tuple[str, ...]] = [(node, channel)[: 1 + several] for node in nodes for channel in channels]
     place = {key: number for number, key in enumerate(keys)}
     expected = f"columns (node, channel) of the channels {some(channels)}" if several else "one column a node"
@@ -117,11 +206,15 @@ def _places(columns: Index, nodes: Sequence[str], channels: Sequence[str]) -> np
 
 
 def dates_of(index: Index) -> np.ndarray | None:  # (rows,) datetime64[ns]
-    """The dates of an index, if they are dates."""
+    """The dates of an index, if they are dates, or dates written as text."""
     import pandas
 
     if isinstance(index, pandas.PeriodIndex):
         index = index.to_timestamp()
+    if are_written(index):
+        return clock.parsed(index.to_numpy(dtype=object), "the index")
+    if index.inferred_type in ("datetime", "date"):  # objects, one by one
+        index = pandas.DatetimeIndex(index)
     if not isinstance(index, pandas.DatetimeIndex):
         return None
     return clock.parsed(

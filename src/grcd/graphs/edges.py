@@ -99,14 +99,15 @@ def _rows(edges: Iterable, value: str) -> list[tuple[str, str, float]]:
 def _row(number: int, edge: Any, value: str) -> tuple[str, str, float]:
     try:
         source, target, amount = (*edge, 1.0) if value == "weight" and len(edge) == 2 else edge
-        return _name(source), _name(target), float(amount)
+        return name_of(source), name_of(target), float(amount)
     except (TypeError, ValueError, OverflowError):
         expected = "(source, target) or (source, target, weight)" if value == "weight" else f"(source, target, {value})"
         got = f"{str(edge)[:80]} as edge {number}"
         raise InputError(got, f"{expected}: two names and a number", "correct that row") from None
 
 
-def _name(end: object) -> str:
+def name_of(end: object) -> str:
+    """What a node is called; a whole number that came as a float without its ``.0``."""
     if isinstance(end, float | np.floating):
         if not np.isfinite(end):
             raise ValueError("no name")

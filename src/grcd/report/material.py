@@ -89,7 +89,7 @@ class Material:
                 "name them and their graph as for grcd train",
             )
         space = SignalSpace(data.graph)
-        x = model.sample(n, nfe, seed) if samples is None else check_signals(samples, space, "samples")
+        x = model.signals.sample(n, nfe, seed) if samples is None else check_signals(samples, space, "samples")
         x = x[evenly(len(x), MOST)]
         how = f"{nfe} network evaluations, seed {seed}"
         return cls(

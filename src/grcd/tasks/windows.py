@@ -36,7 +36,7 @@ from torch import Tensor
 from ..core import device as devices
 from ..core import memory
 from ..core.errors import InputError, whole_number
-from ..core.progress import bar
+from ..core.progress import Advance, bar
 from ..core.rows import Rows
 from ..core.streams import Stream
 from ..graphs.space import SignalSpace
@@ -99,13 +99,22 @@ def fill(
 
 
 def forecast(
-    model: WindowLaw, z: Rows, calendar: Rows, horizon: int, n: int, nfe: int, seed: int, number: int = 0
+    model: WindowLaw,
+    z: Rows,
+    calendar: Rows,
+    horizon: int,
+    n: int,
+    nfe: int,
+    seed: int,
+    number: int = 0,
+    advance: Advance = lambda done, note: None,
 ) -> Tensor:  # (n, horizon, columns)
     """``n`` draws of the ``horizon`` rows after the last.
 
     ``z``: (rows, columns) z-scores up to the last row, without a break, NaN where missing; there may be none.
     ``calendar``: (rows + horizon, features).
     ``number``: tells forecasts of one seed apart.
+    ``advance``: hears how many rows are drawn.
     """
     steps, rows = model.space.steps, len(z)
     ahead = min(whole_number("horizon", horizon), max(steps // 2, 1))
@@ -118,7 +127,10 @@ def forecast(
         return _keyed(seed, f"forecast window {start}", number, table.device)
 
     members = _Members(model, table, days, n, nfe, random)
-    parts = [drawn for _, drawn in members.history(slice(0, len(table)), guard=0, context=steps - ahead)]
+    parts = []
+    for done, drawn in members.history(slice(0, len(table)), guard=0, context=steps - ahead):
+        parts.append(drawn)
+        advance(max(0, int(done[-1]) + 1 - seen), "")
     return torch.cat(parts, dim=1)[:, seen:]
 
 

@@ -342,7 +342,7 @@ def repeat(
     The validation that ends after ``until``, by ``time.monotonic``, is the last one.
     """
     began, note = time.monotonic() - state.seconds, ""
-    with bar("training", most) as advance:
+    with bar("training", most, state.update) as advance:
         while not state.plateau.reached and state.update < most and not state.late:
             step()
             state.update += 1

@@ -52,13 +52,21 @@ ALIASES = {
 
 def read(path: Path) -> StoredGraph:
     """What the header says it is."""
-    columns = read_columns(path, text=_names_in, square=True)
+    columns = read_columns(path, text=names_in, square=True)
+    stored = listed(columns)
+    if stored is not None:
+        return stored
+    return _matrix(read_columns(path, square=True) if _place(_roles(columns.names)) else columns)
+
+
+def listed(columns: Columns) -> StoredGraph | None:
+    """A list of edges or distances, or positions, if the names of columns say so; those in ``names_in`` are text."""
     roles = _roles(columns.names)
     if {"source", "target"} <= set(roles):
         return _edges(columns, roles)
     if _place(roles) and (node := _id_column(columns, roles)) is not None:
         return _located(columns, roles, node)
-    return _matrix(read_columns(path, square=True) if _place(roles) else columns)
+    return None
 
 
 def _located(columns: Columns, roles: dict[str, str], node: str) -> StoredGraph:
@@ -107,7 +115,8 @@ def _place(roles: dict[str, str]) -> tuple[str, str] | None:
     return next((axes for axes in (("longitude", "latitude"), ("x", "y")) if set(axes) <= set(roles)), None)
 
 
-def _names_in(names: list[str]) -> list[str]:
+def names_in(names: list[str]) -> list[str]:
+    """Columns that hold names of nodes, or may."""
     roles = _roles(names)
     if {"source", "target"} <= set(roles):
         return [roles["source"], roles["target"]]

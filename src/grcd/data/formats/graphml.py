@@ -33,9 +33,13 @@ def read_gml(path: Path) -> StoredGraph:
 def _stored(path: Path, parse: Callable[[ModuleType], Any]) -> StoredGraph:
     networkx = needed("networkx", "graphs")
     with damage_is_refused(path):
-        network = parse(networkx)
-        ids = _labels(network, path)
-        edges, origin = _weighted(network, ids, path)
+        return of_network(parse(networkx), path)
+
+
+def of_network(network: Any, path: Path | str) -> StoredGraph:
+    """Of a networkx graph; ``path`` is what messages call it."""
+    ids = _labels(network, path)
+    edges, origin = _weighted(network, ids, path)
     if not network.is_directed():
         edges += [(v, u, weight) for u, v, weight in edges if u != v]
     names = list(ids.values())
@@ -66,7 +70,7 @@ def _parsed_graphml(path: Path, networkx: ModuleType) -> Any:
     return networkx.read_graphml(path)
 
 
-def _labels(network: Any, path: Path) -> dict:
+def _labels(network: Any, path: Path | str) -> dict:
     """What each node is called: its label, or its id where no node has one."""
     bare = [node for node, data in network.nodes(data=True) if "label" not in data]
     if 0 < len(bare) < len(network):
@@ -78,7 +82,7 @@ def _labels(network: Any, path: Path) -> dict:
     return {node: str(node if bare else data["label"]) for node, data in network.nodes(data=True)}
 
 
-def _weighted(network: Any, ids: dict, path: Path) -> tuple[list[tuple], str]:
+def _weighted(network: Any, ids: dict, path: Path | str) -> tuple[list[tuple], str]:
     """Edges with their weights, and what to say of them."""
     default = network.graph.get("edge_default", {}).get("weight")  # of a GraphML key
     edges = [(ids[u], ids[v], data.get("weight", default)) for u, v, data in network.edges(data=True)]
@@ -103,8 +107,10 @@ def _weighted(network: Any, ids: dict, path: Path) -> tuple[list[tuple], str]:
 
 
 def _positions(network: Any) -> np.ndarray | None:  # (nodes, 2)
-    """Coordinates for drawing, if every node has them."""
+    """Coordinates for drawing, if every node has them; in memory also as a pair, ``pos``."""
     every = [{str(key).casefold(): value for key, value in data.items()} for _, data in network.nodes(data=True)]
+    if every and all(np.shape(data.get("pos", ())) == (2,) for data in every):
+        every = [dict(zip("xy", data["pos"], strict=True)) for data in every]
     for axes in (("longitude", "latitude"), ("x", "y")):
         try:
             places = [
