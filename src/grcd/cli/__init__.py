@@ -13,7 +13,7 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
-from ..core import interrupts, memory
+from ..core import interrupts, memory, ranks
 from ..core.errors import InputError, InputWarning, unknown
 from ..core.files import is_full
 
@@ -46,7 +46,7 @@ def main() -> None:
     interrupts.ignore()
     interrupts.clean()
     if status == interrupts.STATUS or interrupts.received:  # the parser swallows interrupts, and their message
-        sys.stderr.write(interrupts.message())
+        sys.stderr.write(interrupts.message() if ranks.rank() == 0 else "")
         status = interrupts.STATUS
     _flush()
     sys.exit(status if isinstance(status, int) else 0)
@@ -87,7 +87,8 @@ def _status(error: BaseException) -> int:
 
 
 def _say(error: Exception) -> int:
-    print(f"grcd: {error}", file=sys.stderr)
+    which = f"process {ranks.rank()} of {ranks.size()}: " if ranks.rank() > 0 else ""
+    print(f"grcd: {which}{error}", file=sys.stderr)
     return 2
 
 
@@ -97,7 +98,7 @@ def _say_warnings() -> None:
 
     def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, InputWarning):
-            if str(message) not in shown:
+            if str(message) not in shown and ranks.rank() == 0:
                 print(f"grcd: note: {message}", file=sys.stderr)
             shown.add(str(message))
         else:

@@ -82,8 +82,12 @@ def train(
     ] = None,
     force: Force = False,
 ) -> None:
-    """Train a model. Interrupt it anywhere: the same command goes on where it was."""
+    """Train a model. Interrupt it anywhere: the same command goes on where it was.
+
+    On several devices or machines: torchrun --nproc-per-node K -m grcd train ...
+    """
     from ..core.errors import InputError, unknown
+    from ..core.parallel import joined
     from ..model import GRCD
     from ..model import train as fit
     from ..runs.folder import METRICS, is_finished
@@ -113,10 +117,13 @@ def train(
     run = out or Path("runs") / f"{dataset.name}-{method}{length}-s{seed}"
     before = is_finished(run) and not force
     more: dict[str, Any] = {"window": steps, "calendar": calendar} if in_time else {}
-    model = GRCD(dataset.graph, method, seed, device, **more, **chosen)
     dataset = windows.remembered(dataset, data, changed(options), parsing.command(), covariates)
     known = {"covariates": windows.read(covariates)} if covariates is not None else {}
-    fit(model, dataset, run, force, **known)
+    with joined(device) as team:
+        model = GRCD(dataset.graph, method, seed, device, **more, **chosen)
+        fit(model, dataset, run, force, **known)
+    if team.rank > 0:
+        return
     result = model.result
     print(f"{run}: {'has finished already' if before else 'finished'}")
     if "settled" in model.facts:

@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar on a terminal, silence elsewhere."""
+"""Progress on standard error: a bar on a terminal, silence elsewhere, and of several processes the first one's."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from . import ranks
+
 Advance = Callable[[int, str], None]
 
 
 @contextmanager
 def bar(label: str, total: int) -> Iterator[Advance]:
     """Yield ``advance(done, note)``. Shows the share done, the rate, the time left, and the note."""
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or ranks.rank() > 0:
         yield _silent
         return
     from rich.console import Console

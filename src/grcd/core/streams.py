@@ -37,9 +37,9 @@ class Stream:
         self.key = int.from_bytes(digest[:8], "little", signed=True)
         self.device = device
 
-    def bits(self, index: Index, count: int) -> Tensor:  # (count,) or (len(index), count), int64
-        """Hashes: 64 random bits each."""
-        place = torch.arange(count, device=self.device)
+    def bits(self, index: Index, count: int, first: int = 0) -> Tensor:  # (count,) or (len(index), count), int64
+        """Hashes: 64 random bits each. ``count`` numbers from number ``first`` on, here and below."""
+        place = torch.arange(first, first + count, device=self.device)
         if isinstance(index, range):
             place = place + STRIDE * torch.arange(index.start, index.stop, index.step, device=self.device)[:, None]
         elif isinstance(index, int):
@@ -51,21 +51,22 @@ class Stream:
         z = (z ^ _shifted(z, 27)) * MULTIPLY[1]
         return z ^ _shifted(z, 31)
 
-    def integers(self, index: Index, count: int, below: int) -> Tensor:
+    def integers(self, index: Index, count: int, below: int, first: int = 0) -> Tensor:
         """Uniform on 0 .. below - 1 (to within below / 2^63)."""
-        return _shifted(self.bits(index, count), 1) % below
+        return _shifted(self.bits(index, count, first), 1) % below
 
-    def uniform(self, index: Index, count: int) -> Tensor:
+    def uniform(self, index: Index, count: int, first: int = 0) -> Tensor:
         """Uniform on [0, 1), float64, with 53 random bits."""
-        return _shifted(self.bits(index, count), 11).double() * 2.0**-53
+        return _shifted(self.bits(index, count, first), 11).double() * 2.0**-53
 
-    def normal(self, index: Index, count: int) -> Tensor:
+    def normal(self, index: Index, count: int, first: int = 0) -> Tensor:
         """Standard normal, float64: Box-Muller on the two halves of each hash."""
-        z = self.bits(index, (count + 1) // 2)
+        odd = first % 2
+        z = self.bits(index, (odd + count + 1) // 2, first // 2)
         radius = ((_shifted(z, 32).double() + 0.5) * 2.0**-32).log_().mul_(-2).sqrt_()
         angle = (z & 0xFFFFFFFF).double() * (2 * math.pi * 2.0**-32)
         pairs = torch.stack([radius * angle.cos(), radius * angle.sin()], dim=-1)
-        return pairs.flatten(-2)[..., :count]
+        return pairs.flatten(-2)[..., odd : odd + count]
 
 
 def _shifted(z: Tensor, by: int) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..core.errors import InputError, InputWarning, some
+from ..core.parallel import team
 from ..data.covariates import Covariates
 from ..data.normalizer import Normalizer
 from ..data.origin import Origin
@@ -28,7 +28,8 @@ from ..training.window_config import WindowConfig
 from ..training.window_references import refuse_window
 from ..training.windows import WindowModel
 from . import contents
-from .folder import Run, read
+from .folder import read
+from .shared import opened
 from .train import hooks_of, refuse_outside
 
 
@@ -91,9 +92,9 @@ def train(
         "timeline": Timeline.of(series["train"]).to_dict(),
         "lacking": np.flatnonzero(np.isnan(flat["train"]).all(axis=0)).tolist(),
     }
-    with nullcontext() if run is None else Run(run, facts, force) as folder:
+    with opened(run, facts, force) as folder:
         if folder is not None and folder.finished:
-            manifest, tensors = read(folder.path)
+            manifest, tensors = team().from_first(lambda: read(folder.path))
             with contents.fitting(folder.path):
                 return restored(space, config, device, manifest, tensors)
         hooks = hooks_of(folder, facts)

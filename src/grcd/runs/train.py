@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 
 from ..core.errors import InputError
+from ..core.parallel import team
 from ..core.rows import blocks, evenly
 from ..data import outliers
 from ..data.marginals import MARGINALS
@@ -22,7 +22,8 @@ from ..training.config import Config
 from ..training.loop import VALIDATION_MOST
 from . import contents
 from .contents import Trained
-from .folder import Run, read
+from .folder import read
+from .shared import opened
 
 
 def train(
@@ -49,9 +50,9 @@ def train(
     used, missing = _observed(x_train, "training signals")
     facts = contents.described(space, config, {"train": x_train, "val": x_val}, moments.to_dict(), name)
     facts["data"] |= {"missing": missing, "dropped": len(x_train) - len(used), "made": (origin or Origin()).to_dict()}
-    with nullcontext() if run is None else Run(run, facts, force) as folder:
+    with opened(run, facts, force) as folder:
         if folder is not None and folder.finished:
-            manifest, tensors = read(folder.path)
+            manifest, tensors = team().from_first(lambda: read(folder.path))
             with contents.fitting(folder.path):
                 return contents.restored(space, config, device, manifest, tensors)
         validating, _ = _observed(x_val, "validation signals")

@@ -10,7 +10,7 @@ over hidden readings, weighted by the spread of their posterior in units. ``s`` 
 
 **Updates.** Muon for the matrices of blocks, AdamW for the rest, a rate that falls by a cosine, an average of weights
 that forgets how it began. What an update draws is keyed by the seed and its number. On CUDA it is captured once and
-replayed.
+replayed. Several processes share its pairs (see ``core/parallel``); then nothing is captured.
 
 **What is kept** are the averaged weights of the lowest validation error; and they are kept only if their draws have a
 lower CRPS than the reference's posterior in validation windows, by more than chance, and no higher energy score, which
@@ -33,6 +33,7 @@ from torch import Tensor, nn
 from ..core import device as devices
 from ..core.device import arithmetic
 from ..core.errors import InputError, InputWarning
+from ..core.parallel import team
 from ..core.rows import evenly
 from ..core.settings import Settings, ranged
 from ..core.streams import SEED_MOST, Stream
@@ -194,27 +195,31 @@ class State(Training):
 
 
 class Update:
-    """One update on buffers that ``__call__`` fills; on CUDA a captured graph."""
+    """One update on buffers that ``__call__`` fills; on CUDA a captured graph. Of several processes each has its
+    ``rows`` of the batch."""
 
     def __init__(self, state: State, pool: Pool, setting: Setting, steps: int):
         self.state, self.pool, self.setting, self.steps = state, pool, setting, steps
-        device, d = pool.u.device, pool.u.shape[1]
+        device, d, self.rows = pool.u.device, pool.u.shape[1], team().rows(setting.batch)
+        count = self.rows.stop - self.rows.start
+        self.share = count / setting.batch
         self.streams = [Stream(setting.seed, purpose, device) for purpose in ("pair", "noise", "level")]
-        self.index = torch.zeros(setting.batch, dtype=torch.long, device=device)
-        self.noise = torch.zeros(setting.batch, d, device=device)
-        self.q = torch.ones(setting.batch, device=device)
+        self.index = torch.zeros(count, dtype=torch.long, device=device)
+        self.noise = torch.zeros(count, d, device=device)
+        self.q = torch.ones(count, device=device)
         self.total = torch.zeros((), dtype=torch.float64, device=device)  # training loss since it was last read
         work = setting.max_updates * setting.batch * d * setting.width
         self.network: Network = Fused(state.network) if device.type == "cuda" and work >= FUSED else state.network
-        self.replay = state.captured(self._step, self.total) if device.type == "cuda" else self._step
+        self.replay = state.captured(self._step, self.total)
 
     def __call__(self) -> None:
-        batch, number = self.setting.batch, self.state.update
+        number, first, count = self.state.update, self.rows.start, len(self.q)
         pair, noise, level = self.streams
-        self.index.copy_(pair.integers(number, batch, len(self.pool)))
-        self.noise.copy_(noise.normal(number, self.noise.numel()).view_as(self.noise))
-        place = torch.arange(batch, device=self.q.device)  # levels spread evenly: less noise in the gradient
-        self.q.copy_(levels((place + level.uniform(number, batch)) / batch, self.setting))
+        self.index.copy_(pair.integers(number, count, len(self.pool), first))
+        shape = self.noise.shape
+        self.noise.copy_(noise.normal(number, self.noise.numel(), first * shape[1]).view(shape))
+        place = torch.arange(first, first + count, device=self.q.device)  # levels spread evenly: a quieter gradient
+        self.q.copy_(levels((place + level.uniform(number, count, first)) / self.setting.batch, self.setting))
         self.state.schedule()
         self.replay()
 
@@ -225,9 +230,10 @@ class Update:
 
     def _step(self) -> None:
         state, setting = self.state, self.setting
-        loss = self.forward()
+        loss = self.forward() * self.share
         state.network.zero_grad(set_to_none=True)
         loss.backward()
+        state.sum_gradients()
         nn.utils.clip_grad_norm_(state.parameters, setting.clip)
         for optimizer in state.optimizers.values():
             optimizer.step()
@@ -251,11 +257,14 @@ class Validation:
 
     @torch.no_grad()
     def __call__(self, network: nn.Module) -> float:
-        likelihood, parts = self.setting.likelihood, list[Tensor]()
-        for rows in torch.arange(len(self.pool), device=self.q.device).split(self.setting.batch):
-            some = self.pool.batch(rows), self.noise[rows], self.q[rows]
-            parts.append(losses(network, *some, likelihood, self.steps))
-        return float(torch.cat(parts).double().mean())
+        batches = torch.arange(len(self.pool), device=self.q.device).split(self.setting.batch)
+
+        def some(number: int) -> tuple[Tensor]:
+            rows = batches[number]
+            batch = self.pool.batch(rows), self.noise[rows], self.q[rows]
+            return (losses(network, *batch, self.setting.likelihood, self.steps),)
+
+        return float(torch.cat([part for (part,) in team().each(len(batches), some)]).double().mean())
 
 
 def train(
@@ -275,6 +284,7 @@ def train(
     state.plateau.begin(baseline)
     update = Update(state, pool, setting, space.steps)
     resume(state)
+    state.follow()
     every, most = setting.validate_every, setting.max_updates
     repeat(state, update, lambda: validation(state.ema), update.total, every, most, log, until)
     return Outcome(state)

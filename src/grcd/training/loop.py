@@ -2,7 +2,8 @@
 
 What an update draws (batch, noise, times) is keyed by the seed and the number of the update, so a run that was
 interrupted goes on as if it had not been, and all methods with one seed see the same draws. On CUDA the whole update is
-captured once in a graph and replayed.
+captured once in a graph and replayed. Several processes share the rows of every update, and do the rest alike (see
+``core/parallel``); the messages between them are not captured, so then no update is.
 
 **Gaps.** Of a signal with missing entries (NaN) the network has to see something everywhere. Every time it is drawn,
 what is missing is drawn too, given what was observed, from the Gaussian reference; and the objective asks about
@@ -26,6 +27,7 @@ from torch import Tensor, nn
 
 from ..core.device import captured
 from ..core.errors import InputError
+from ..core.parallel import team
 from ..core.progress import bar
 from ..core.rows import blocks, evenly
 from ..core.streams import Stream
@@ -67,8 +69,20 @@ class Training:
             for name, tensor in self.tensors().items():
                 tensor.copy_(tensors[name])
 
+    def follow(self) -> None:
+        """Of several processes all go on with the state of the first, which alone reads checkpoints."""
+        team().follow(self.tensors().values())
+        self.update, self.seconds, self.plateau = team().from_first(lambda: (self.update, self.seconds, self.plateau))
+
+    def sum_gradients(self) -> None:
+        """Over all processes, each of which has that of its rows."""
+        team().add([p.grad for p in self.parameters if p.grad is not None])
+
     def captured(self, step: Callable[[], None], total: Tensor) -> Callable[[], None]:
-        """An update as a CUDA graph; what capturing it changed, ``total`` of the losses included, is put back."""
+        """An update, as a CUDA graph where that can be; what capturing changed, ``total`` of the losses included, is
+        put back."""
+        if not self.parameters[0].is_cuda or team().size > 1:
+            return step
         before = {name: tensor.clone() for name, tensor in self.tensors().items()}
         replay = captured(step)
         self.restore(before)
@@ -101,16 +115,25 @@ def begin_adam(optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter])
 
 
 def draws(
-    config: Config, samples: int, nodes: int, start: int, device: torch.device | str = "cpu"
+    config: Config,
+    samples: int,
+    nodes: int,
+    start: int,
+    device: torch.device | str = "cpu",
+    rows: slice | None = None,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """What each update draws, from update ``start`` on: (batch indices, noise, uniform numbers for the times)."""
+    """What each update draws, from update ``start`` on: (batch indices, noise, uniform numbers for the times).
+
+    ``rows`` of the batch, or all.
+    """
+    first, count = (0, config.batch) if rows is None else (rows.start, rows.stop - rows.start)
     batch, time, noise = (Stream(config.seed, purpose, device) for purpose in ("batch", "time", "noise"))
     while True:
         chunk = range(start, start + CHUNK)
         yield from zip(
-            batch.integers(chunk, config.batch, samples),
-            noise.normal(chunk, config.batch * nodes).unflatten(-1, (config.batch, nodes)),
-            time.uniform(chunk, config.batch).unsqueeze(-1),
+            batch.integers(chunk, count, samples, first),
+            noise.normal(chunk, count * nodes, first * nodes).unflatten(-1, (count, nodes)),
+            time.uniform(chunk, count, first).unsqueeze(-1),
             strict=True,
         )
         start += CHUNK
@@ -124,18 +147,20 @@ class Signals:
         missing = sum(int(x[rows].isnan().sum()) for rows in blocks(*x.shape))
         self.share, self.gaps = 1 - missing / x.numel(), missing > 0
 
-    def __call__(self, index: Tensor | slice, number: int = 0) -> tuple[Tensor, Tensor | None]:
-        """(batch, nodes) each; gaps are drawn from the noise of that ``number``. No weight where there are none."""
+    def __call__(self, index: Tensor | slice, number: int = 0, first: int = 0) -> tuple[Tensor, Tensor | None]:
+        """(batch, nodes) each; gaps are drawn from the noise of that ``number``, of which the batch has the rows from
+        ``first`` on. No weight where there are none."""
         x = self.x[index].double()
         if not self.gaps:
             return x, None
-        noise = self.random.normal(number, x.numel()).view_as(x)
+        noise = self.random.normal(number, x.numel(), first * x.shape[1]).view_as(x)
         assert self.filler is not None, "signals with gaps need a Gaussian to fill them from"
         return self.filler.completed(x, noise), x.isfinite().double() / self.share
 
 
 class Update:
-    """One optimiser step on buffers that ``__call__`` fills; on CUDA a captured graph.
+    """One optimiser step on buffers that ``__call__`` fills; on CUDA a captured graph. Of several processes each has its
+    ``rows`` of the batch.
 
     The signals may be float32; ``filler`` is the Gaussian that their gaps are drawn from, if they have any.
     """
@@ -149,18 +174,20 @@ class Update:
         filler: Gaussian | None = None,
     ):
         self.state, self.parameterisation, self.config = state, parameterisation, config
-        device = x_train.device
+        device, self.rows = x_train.device, team().rows(config.batch)
+        count = self.rows.stop - self.rows.start
+        self.share = count / config.batch
         self.signals = Signals(x_train, filler, Stream(config.seed, "gaps", device))
         self.x0, self.noise, weight = (
-            torch.zeros(config.batch, x_train.shape[1], dtype=torch.float64, device=device) for _ in range(3)
+            torch.zeros(count, x_train.shape[1], dtype=torch.float64, device=device) for _ in range(3)
         )
         self.weight = weight if self.signals.gaps else None
-        self.u = torch.zeros(config.batch, 1, dtype=torch.float64, device=device)
+        self.u = torch.zeros(count, 1, dtype=torch.float64, device=device)
         self.total = torch.zeros((), dtype=torch.float64, device=device)  # training loss since it was last read
-        self.replay = state.captured(self._step, self.total) if device.type == "cuda" else self._step
+        self.replay = state.captured(self._step, self.total)
 
     def __call__(self, index: Tensor, noise: Tensor, u: Tensor) -> None:
-        x0, weight = self.signals(index, self.state.update)
+        x0, weight = self.signals(index, self.state.update, self.rows.start)
         for buffer, value in ((self.x0, x0), (self.weight, weight), (self.noise, noise), (self.u, u)):
             if buffer is not None and value is not None:
                 buffer.copy_(value)
@@ -169,9 +196,10 @@ class Update:
     def _step(self) -> None:
         state, config = self.state, self.config
         q = self.parameterisation.process.training_level(self.u)
-        loss = self.parameterisation.losses(state.network, self.x0, self.noise, q, self.weight).mean()
+        loss = self.parameterisation.losses(state.network, self.x0, self.noise, q, self.weight).mean() * self.share
         state.optimizer.zero_grad(set_to_none=True)
         loss.backward()
+        state.sum_gradients()
         nn.utils.clip_grad_norm_(state.parameters, config.clip)
         state.optimizer.step()
         with torch.no_grad():
@@ -206,8 +234,9 @@ class Validation:
     @torch.no_grad()
     def __call__(self, network: nn.Module, update: int = 0) -> float:
         arguments = (self.x, *self.draws(update), *([] if self.weight is None else [self.weight]))
-        batches = zip(*(argument.split(self.config.batch) for argument in arguments), strict=True)
-        return float(torch.cat([self.parameterisation.losses(network, *batch) for batch in batches]).mean())
+        batches = list(zip(*(argument.split(self.config.batch) for argument in arguments), strict=True))
+        parts = team().each(len(batches), lambda k: (self.parameterisation.losses(network, *batches[k]),))
+        return float(torch.cat([part for (part,) in parts]).mean())
 
     def baseline(self, reference: Reference) -> float:
         """The error of predicting the noise by the reference."""
@@ -260,9 +289,10 @@ def train(
     state = State(network, config, validation.baseline(reference))
     update = Update(state, parameterisation, x_train, config, filler)
     resume(state)
+    state.follow()
     if state.update == 0 and getattr(network, "starts_at_zero", False):  # the reference itself is the one to beat
         state.plateau.begin(validation(state.ema))
-    drawn = draws(config, len(x_train), x_train.shape[1], state.update, x_train.device)
+    drawn = draws(config, len(x_train), x_train.shape[1], state.update, x_train.device, update.rows)
     repeat(
         state,
         lambda: update(*next(drawn)),
@@ -308,10 +338,12 @@ def repeat(
                     state.best.load_state_dict(state.ema.state_dict())
                 state.seconds, state.late = time.monotonic() - began, time.monotonic() > until
                 steps = (state.update - 1) % every + 1
+                team().add([total])
                 record = {"update": state.update, "train": float(total) / steps, "val": loss}
                 total.zero_()
                 note = f"loss {record['train']:.4f} val {loss:.4f}"
                 log(state, record)
+                state.follow()  # machines that differ may round differently: here they come together again
 
 
 def footprint(numbers: int, nodes: int, config: Config) -> float:
@@ -334,7 +366,7 @@ def timed(
     """Seconds an update takes, after a first one that warms up."""
     state = State(network, config, baseline=1.0)
     update = Update(state, parameterisation, x_train, config, filler)
-    drawn, began = draws(config, len(x_train), x_train.shape[1], 0, x_train.device), 0.0
+    drawn, began = draws(config, len(x_train), x_train.shape[1], 0, x_train.device, update.rows), 0.0
     for k in range(updates + 1):
         if k == 1:
             float(update.total)  # waits for the device

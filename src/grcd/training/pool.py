@@ -20,6 +20,7 @@ from torch import Tensor
 
 from ..core.device import arithmetic
 from ..core.errors import InputError
+from ..core.parallel import team
 from ..core.rows import evenly
 from ..core.streams import Stream
 from ..diffusion.conditional import LEAST_SD, features
@@ -130,14 +131,20 @@ class Pool:
     @classmethod
     def _at(cls, space: SignalSpace, folds: Sequence[Fold], chosen: Tensor, stream: Stream) -> Pool:
         """``chosen`` (pairs,) are ascending numbers of windows, counted through all folds."""
-        parts, first, number = list[tuple[Tensor, ...]](), 0, 0
+        pieces, first, number = list[tuple[Fold, Tensor, int]](), 0, 0
         for fold in folds:
             last = first + len(fold.starts)
             own = chosen[(chosen >= first) & (chosen < last)] - first
             for some in own.split(max(1, CHUNK // space.d)):
-                parts.append(_posteriors(space, fold, fold.starts[some], stream, number))
+                pieces.append((fold, fold.starts[some], number))
                 number += len(some)
             first = last
+
+        def posteriors(piece: int) -> tuple[Tensor, ...]:
+            fold, starts, number = pieces[piece]
+            return _posteriors(space, fold, starts, stream, number)
+
+        parts = team().each(len(pieces), posteriors)
         return cls(*(torch.cat(each) for each in zip(*parts, strict=True)))
 
     def __len__(self) -> int:
