@@ -25,6 +25,12 @@ KINDS = {
     "uniform": lambda stream, index, count: stream.uniform(index, count),
     "normal": lambda stream, index, count: stream.normal(index, count),
 }
+LATER = {
+    "bits": lambda stream, index, count, first: stream.bits(index, count, first),
+    "integers": lambda stream, index, count, first: stream.integers(index, count, 1000, first),
+    "uniform": lambda stream, index, count, first: stream.uniform(index, count, first),
+    "normal": lambda stream, index, count, first: stream.normal(index, count, first),
+}
 every_kind = pytest.mark.parametrize("draw", KINDS.values(), ids=list(KINDS))
 
 
@@ -146,3 +152,13 @@ def test_global_generators_are_neither_read_nor_moved():
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(99)
         assert torch.equal(Stream(0, "noise").normal(0, 10), expected)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+@many
+@given(seed=seeds, purpose=purposes, index=indices, count=counts, first=st.integers(0, 9), several=st.booleans())
+def test_some_numbers_of_a_stream_are_drawn_without_those_before_them(
+    kind, seed, purpose, index, count, first, several
+):
+    stream, index = Stream(seed, purpose), range(index, index + 3) if several else index
+    same(LATER[kind](stream, index, count, first), KINDS[kind](stream, index, first + count)[..., first:])

@@ -42,7 +42,8 @@ class Team:
         """Those of a batch of ``count`` that are for this process."""
         if count < self.size:
             got = f"{self.size} processes for a batch of {count}"
-            raise InputError(got, "a row for each of them", "start fewer processes, or raise the batch (--set batch=...)")
+            do = "start fewer processes, or raise the batch (--set batch=...)"
+            raise InputError(got, "a row for each of them", do)
         return slice(self.rank * count // self.size, (self.rank + 1) * count // self.size)
 
     def add(self, tensors: Sequence[Tensor]) -> None:
@@ -116,7 +117,8 @@ class Several(Team):
         every = self._gathered(dict(facts))
         for number, other in enumerate(every):
             if names := [name for name in facts if other.get(name) != every[0].get(name)]:
-                differ = "; ".join(f"{name} is {every[0].get(name)!s:.12} and {other.get(name)!s:.12}" for name in names)
+                values = ((name, every[0].get(name), other.get(name)) for name in names)
+                differ = "; ".join(f"{name} is {first!s:.12} and {second!s:.12}" for name, first, second in values)
                 raise InputError(
                     f"processes 0 and {number} of a training that have different {some(names)} ({differ})",
                     "the same data and options in all of them",
@@ -166,7 +168,7 @@ def joined(device: str = "auto") -> Iterator[Team]:
     Whoever torchrun has not started is a team of one.
     """
     global _team
-    if ranks.size() == 1:
+    if ranks.size() == 1 or _team.size > 1:  # by itself, or there already
         yield _team
         return
     where = _own(devices.find(device))

@@ -159,8 +159,9 @@ class Signals:
 
 
 class Update:
-    """One optimiser step on buffers that ``__call__`` fills; on CUDA a captured graph. Of several processes each has its
-    ``rows`` of the batch.
+    """One optimiser step on buffers that ``__call__`` fills; on CUDA a captured graph.
+
+    Of several processes each has its ``rows`` of the batch.
 
     The signals may be float32; ``filler`` is the Gaussian that their gaps are drawn from, if they have any.
     """
