@@ -1,4 +1,4 @@
-"""Teams: the rows of a batch, and a process by itself. Two processes are in `training/test_parallel`."""
+"""Teams: the rows of a batch, and a process by itself. Two processes are in `training/test_two_processes`."""
 
 import pytest
 import torch
