@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import parsing, windows
+from .many import Job, Scheduler, Workers
 from .options import Common, Covariates, Device, Every, Force, Observed, Seed, Trained
 
 if TYPE_CHECKING:
@@ -22,7 +24,9 @@ Evaluations = Annotated[
 Posterior = Annotated[str, typer.Option(help="diffusion, or reference: that of the fitted reference alone, and quick.")]
 Levels = Annotated[str | None, typer.Option(help="Levels to write beside the median, e.g. 0.05,0.95.")]
 Ensemble = Annotated[bool, typer.Option("--ensemble", help="Write all draws too: .npz, .parquet or .nc.")]
-Out = Annotated[Path, typer.Option(help="The file to write: .csv, .parquet, .npz or .nc.")]
+Out = Annotated[
+    Path, typer.Option(help="The file to write: .csv, .parquet, .npz or .nc; of many files the folder they go to.")
+]
 Missing = Annotated[list[float] | None, typer.Option(help="A value that marks a missing reading; may be repeated.")]
 
 
@@ -41,28 +45,51 @@ def impute(
     common: Common = False,
     seed: Seed = 0,
     device: Device = "auto",
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     force: Force = False,
 ) -> None:
     """Fill the gaps of a table, with uncertainty: the median of many draws, quantiles, or all of them.
 
-    A run with a window fills them from the rows before and after too.
+    A run with a window fills them from the rows before and after too. Many tables are a folder or a glob of .parquet
+    files, each filled by itself.
     """
-    from ..core.files import refuse_existing
-    from ..data.formats.writing import check_writable_ending
     from ..data.options import markers
-    from ..model import load
 
-    refuse_existing(out, force)
-    check_writable_ending(out)
-    levels = parsing.shares(quantiles)
-    model = load(run, device)
+    options = {
+        "n": n,
+        "nfe": nfe,
+        "posterior": posterior,
+        "levels": parsing.shares(quantiles),
+        "ensemble": ensemble,
+        "marks": list(markers(missing) or ()),
+        "covariates": covariates,
+        "every": every,
+        "common": common,
+    }
+    Job(_impute, run, device, options).done(observed, out, seed, force, workers, scheduler)
+
+
+def _impute(
+    model: GRCD,
+    files: Sequence[str],
+    out: Path,
+    seed: int,
+    n: int,
+    nfe: int | None,
+    posterior: str,
+    levels: list[float],
+    ensemble: bool,
+    marks: list[float],
+    covariates: Path | None,
+    every: str | None,
+    common: bool,
+) -> str:
     series, draws = windows.of(model), (n, nfe, seed, posterior)
-    marks = markers(missing) or ()
     if series is None:
-        file = windows.moments_only(observed, "--observed", covariates=covariates, every=every)
-        _moments(model, file, out, levels, ensemble, marks, common, draws)
-        return
-    table = windows.observed(model, series, observed, common, True, every, marks)
+        file = windows.moments_only(files, "--observed", covariates=covariates, every=every)
+        return _moments(model, file, out, levels, ensemble, marks, common, draws)
+    table = windows.observed(model, series, files, common, True, every, marks)
     known = windows.covariates(series, covariates)
     fillings = series.fillings(table.series, *draws, **known)
     laid_out = ((rows, table.laid_out(drawn)) for rows, drawn in fillings)
@@ -71,7 +98,7 @@ def impute(
     gaps = int(((table.series.values != table.series.values) & ~windows.lacking(series)).sum())
     rows, each = parsing.counted(len(table.series), "row"), parsing.counted(n, "draw")
     where = f"{len(table.order)} nodes{windows.in_channels(table)}"
-    print(f"{out}: {parsing.counted(gaps, 'gap')} in {rows} of {where} filled, {each} each")
+    return f"{out}: {parsing.counted(gaps, 'gap')} in {rows} of {where} filled, {each} each"
 
 
 def _moments(
@@ -80,10 +107,10 @@ def _moments(
     out: Path,
     levels: list[float],
     ensemble: bool,
-    marks: tuple[float, ...],
+    marks: Sequence[float],
     common: bool,
     draws: tuple[int, int | None, int, str],
-) -> None:
+) -> str:
     """Each row by itself."""
     from ..data.formats.filled import Filled
     from ..data.observed import read_observed
@@ -100,7 +127,7 @@ def _moments(
         parsing.counted(count, what)
         for count, what in ((int((table.x != table.x).sum()), "gap"), (len(table.x), "signal"), (draws[0], "draw"))
     )
-    print(f"{out}: {gaps} in {signals} on {len(table.order)} nodes filled, {each} each")
+    return f"{out}: {gaps} in {signals} on {len(table.order)} nodes filled, {each} each"
 
 
 def forecast(
@@ -119,24 +146,57 @@ def forecast(
     common: Common = False,
     seed: Seed = 0,
     device: Device = "auto",
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     force: Force = False,
 ) -> None:
-    """The rows after the last of a table, with their times and their uncertainty; by a run with a window."""
+    """The rows after the last of a table, with their times and their uncertainty; by a run with a window.
+
+    Many tables are a folder or a glob of .parquet files; each has rows to come.
+    """
+    from ..core.errors import whole_number
+    from ..data.options import markers
+
+    whole_number("horizon", horizon), whole_number("n", n)
+    options = {
+        "run": run,
+        "horizon": horizon,
+        "n": n,
+        "nfe": nfe,
+        "posterior": posterior,
+        "levels": parsing.shares(quantiles),
+        "ensemble": ensemble,
+        "marks": list(markers(missing) or ()),
+        "covariates": covariates,
+        "every": every,
+        "common": common,
+    }
+    Job(_forecast, run, device, options).done(observed, out, seed, force, workers, scheduler)
+
+
+def _forecast(
+    model: GRCD,
+    files: Sequence[str],
+    out: Path,
+    seed: int,
+    run: Path,
+    horizon: int,
+    n: int,
+    nfe: int | None,
+    posterior: str,
+    levels: list[float],
+    ensemble: bool,
+    marks: list[float],
+    covariates: Path | None,
+    every: str | None,
+    common: bool,
+) -> str:
     import numpy as np
 
     from ..core import memory
-    from ..core.errors import whole_number
-    from ..core.files import refuse_existing
-    from ..data.formats.writing import check_writable_ending
-    from ..data.options import markers
-    from ..model import load
 
-    refuse_existing(out, force)
-    check_writable_ending(out)
-    whole_number("horizon", horizon), whole_number("n", n)
-    levels, model = parsing.shares(quantiles), load(run, device)
     series = windows.needed(model, run)
-    table = windows.observed(model, series, observed, common, False, every, markers(missing) or ())
+    table = windows.observed(model, series, files, common, False, every, marks)
     known = windows.covariates(series, covariates)
     size = COPIES * 8 * n * horizon * len(table.order) * len(table.channel_order)
     memory.refuse_over(size, f"{n:,} draws of {horizon:,} rows on {len(table.order)} nodes", "lower -n or --horizon")
@@ -145,7 +205,7 @@ def forecast(
     shape = (n, horizon, *table.shape)
     parts = [(np.arange(horizon), table.laid_out(draws))]
     windows.filled(series, table, times, levels).write(out, parts, shape, ensemble)
-    print(f"{out}: {_ahead(times, horizon)}, {parsing.counted(n, 'draw')} each")
+    return f"{out}: {_ahead(times, horizon)}, {parsing.counted(n, 'draw')} each"
 
 
 def _ahead(times: Any, horizon: int) -> str:

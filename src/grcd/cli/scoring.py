@@ -41,7 +41,10 @@ class Scores:
     def write(self, out: Path | None) -> None:
         if out is not None:
             with whole(out) as temporary:
-                self.frame.to_csv(temporary, index=False)
+                if out.suffix == ".parquet":
+                    self.frame.to_parquet(temporary)
+                else:
+                    self.frame.to_csv(temporary, index=False)
             warn_of_formulas(out, self.frame.columns)
 
     def json(self) -> str:

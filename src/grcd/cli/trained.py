@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import parsing, windows
+from .many import Job, Scheduler, Workers
 from .options import (
     Common,
     Covariates,
@@ -29,11 +31,14 @@ if TYPE_CHECKING:
     from ..data import Dataset
     from ..model import GRCD
     from ..series_model import SeriesModel
+    from .scoring import Scores
 
 
 def sample(
     run: Trained,
-    out: Annotated[Path, typer.Option(help="The file to write: .npz, .csv, .parquet or .nc.")],
+    out: Annotated[
+        Path, typer.Option(help="The file to write: .npz, .csv, .parquet or .nc; with --partitions a folder.")
+    ],
     n: Annotated[int, typer.Option("-n", help="How many signals.")] = 1000,
     nfe: Annotated[int, typer.Option(help="Network evaluations a signal.")] = 4,
     solver: Annotated[
@@ -56,39 +61,74 @@ def sample(
     seed: Seed = 0,
     device: Device = "auto",
     precision: Annotated[str, typer.Option(help="The network's: float32, or bfloat16 (faster on a GPU).")] = "float32",
+    partitions: Annotated[
+        int | None, typer.Option(help="Write so many .parquet files into a folder.", show_default=False)
+    ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     force: Force = False,
 ) -> None:
     """Generate signals from a trained model, in the units of the training signals.
 
     A run with a window generates windows: rows that follow each other, at times drawn from the training rows.
     """
+    from ..cluster.partitions import generated
     from ..core.errors import InputError
-    from ..core.files import make_folder, refuse_existing
-    from ..data.formats.writing import check_writable_ending, write_signals
-    from ..model import load
 
-    refuse_existing(out, force)
-    check_writable_ending(out)
+    options = {
+        "nfe": nfe,
+        "solver": solver,
+        "rho": rho,
+        "grid": parsing.levels(grid),
+        "start": start,
+        "covariates": covariates,
+        "precision": precision,
+    }
+    if partitions is not None:
+        several = generated(n, partitions, seed)
+        Job(_sample, run, device, options).each(several, out, seed, force, workers, scheduler)
+        return
+    if workers is not None or scheduler is not None:
+        raise InputError("many workers for one file", "many files", "add --partitions P, and a folder as --out")
+    Job(_sample, run, device, options | {"n": n}).done([], out, seed, force, None, None)
+
+
+def _sample(
+    model: GRCD,
+    files: Sequence[str],  # none
+    out: Path,
+    seed: int,
+    n: int,
+    nfe: int,
+    solver: str | None,
+    rho: float | None,
+    grid: str | list[float] | None,
+    start: str | None,
+    covariates: Path | None,
+    precision: str,
+) -> str:
+    from ..core.errors import InputError
+    from ..core.files import make_folder
+    from ..data.formats.writing import write_signals
+
     make_folder(out.parent)
-    model = load(run, device)
     series = windows.of(model)
     if series is not None:
         how = {"solver": solver, "rho": rho, "grid": grid, "precision": None if precision == "float32" else precision}
         if asked := [f"--{name}" for name, value in how.items() if value is not None]:
             got = f"{', '.join(asked)} for a run with a window"
             raise InputError(got, "its own way to sample", "leave them out; --nfe says how many evaluations")
-        _sample_windows(model, series, out, n, nfe, seed, start, covariates)
-        return
+        return _sample_windows(model, series, out, n, nfe, seed, start, covariates)
     windows.moments_only(["-"], "", covariates=covariates)
     share = parsing.share(start)
-    signals = model.sample(n, nfe, seed, solver, rho, parsing.levels(grid), precision=precision, start=share)
+    signals = model.sample(n, nfe, seed, solver, rho, grid, precision=precision, start=share)
     write_signals(out, signals, model.graph.node_ids, model.unit)
-    print(f"{out}: {parsing.counted(n, 'signal')} on {len(model.graph)} nodes, {nfe} network evaluations each")
+    return f"{out}: {parsing.counted(n, 'signal')} on {len(model.graph)} nodes, {nfe} network evaluations each"
 
 
 def _sample_windows(
     model: GRCD, series: SeriesModel, out: Path, n: int, nfe: int, seed: int, start: str | None, file: Path | None
-) -> None:
+) -> str:
     from ..core.errors import whole_number
     from ..data.formats.windows import Windows, write_windows
 
@@ -98,7 +138,7 @@ def _sample_windows(
     made = Windows(signals, model.graph.node_ids, series.channels, series.units, times)
     write_windows(out, made, windows.lacking(series))
     rows, nodes = parsing.counted(series.space.steps, "row"), len(model.graph)
-    print(f"{out}: {parsing.counted(n, 'window')} of {rows} on {nodes} nodes, {nfe} network evaluations each")
+    return f"{out}: {parsing.counted(n, 'window')} of {rows} on {nodes} nodes, {nfe} network evaluations each"
 
 
 def augment(
@@ -167,7 +207,9 @@ def _augment_rows(
 def score(
     run: Trained,
     signals: Signals,
-    out: Annotated[Path | None, typer.Option(help="A .csv to write: one line a signal.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A .csv to write: one line a signal; of many files the folder they go to.")
+    ] = None,
     posterior: Annotated[
         str, typer.Option(help="diffusion: by the probability flow; reference: exact, under the reference alone.")
     ] = "diffusion",
@@ -179,30 +221,67 @@ def score(
     common: Common = False,
     seed: Seed = 0,
     device: Device = "auto",
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """How probable signals are under a model: log-likelihoods, to rank anomalies by.
 
-    A run with a window scores every row given those before and after it, under its reference.
+    A run with a window scores every row given those before and after it, under its reference. Many files are a folder
+    or a glob of .parquet files; a table of scores comes of each.
     """
+    from ..cluster.partitions import is_many
+    from ..core.errors import InputError
     from ..core.files import refuse_existing, refuse_other_ending
     from ..model import load
-    from . import scoring
 
+    options: dict[str, Any] = {
+        "posterior": posterior,
+        "nodes": nodes,
+        "covariates": covariates,
+        "every": every,
+        "common": common,
+    }
+    if is_many(signals) or workers is not None or scheduler is not None:
+        if out is None or as_json:
+            got = f"many files {'with --json' if as_json else 'without --out'}"
+            raise InputError(got, "a folder for their scores", "give --out FOLDER, and no --json")
+        Job(_score, run, device, options).done(signals, out, seed, force, workers, scheduler)
+        return
     if out is not None:
         refuse_existing(out, force)
         refuse_other_ending(out, ".csv")
-    model = load(run, device)
-    series = windows.of(model)
-    if series is None:
-        file = windows.moments_only(signals, "--signals", covariates=covariates, every=every)
-        scores = scoring.moments(model, file, posterior, nodes, common, seed, "" if out is None else str(out))
-    else:
-        table = windows.observed(model, series, signals, common, False, every)
-        scores = scoring.rows(series, table, windows.covariates(series, covariates), nodes)
+    scores = _scores(load(run, device), signals, out, seed, **options)
     scores.write(out)
     print(scores.json() if as_json else scores)
+
+
+def _score(model: GRCD, files: Sequence[str], out: Path, seed: int, **options: Any) -> str:
+    scores = _scores(model, files, out, seed, **options)
+    scores.write(out)
+    return f"{out}: {scores.summary}"
+
+
+def _scores(
+    model: GRCD,
+    files: Sequence[str],
+    out: Path | None,
+    seed: int,
+    posterior: str,
+    nodes: bool,
+    covariates: Path | None,
+    every: str | None,
+    common: bool,
+) -> Scores:
+    from . import scoring
+
+    series = windows.of(model)
+    if series is None:
+        file = windows.moments_only(files, "--signals", covariates=covariates, every=every)
+        return scoring.moments(model, file, posterior, nodes, common, seed, "" if out is None else str(out))
+    table = windows.observed(model, series, files, common, False, every)
+    return scoring.rows(series, table, windows.covariates(series, covariates), nodes)
 
 
 @on_data

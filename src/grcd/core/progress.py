@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from . import ranks
 
 Advance = Callable[[int, str], None]
+_quiet = False
 
 
 @contextmanager
 def bar(label: str, total: int) -> Iterator[Advance]:
     """Yield ``advance(done, note)``. Shows the share done, the rate, the time left, and the note."""
-    if not sys.stderr.isatty() or ranks.rank() > 0:
+    if not sys.stderr.isatty() or ranks.rank() > 0 or _quiet:
         yield _silent
         return
     from rich.console import Console
@@ -36,6 +37,17 @@ def bar(label: str, total: int) -> Iterator[Advance]:
             progress.update(task, completed=done, note=note, speed=f"{speed:.0f}/s" if speed else "")
 
         yield advance
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without bars, for work inside something that has one: a terminal shows one at a time."""
+    global _quiet
+    before, _quiet = _quiet, True
+    try:
+        yield
+    finally:
+        _quiet = before
 
 
 def _silent(done: int, note: str) -> None:
