@@ -1,4 +1,4 @@
-"""What each process of a training does that torchrun starts for `test_two_processes`; in the end one of them is killed."""
+"""What each of two processes does that torchrun starts for `test_two_processes`; in the end one of them is killed."""
 
 import contextlib
 import os

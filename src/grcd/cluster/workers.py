@@ -64,7 +64,7 @@ def _answers(work: Callable[[Any], str], items: Sequence[Any], where: Where) -> 
         if not where:
             yield ((number, alone(work, item)) for number, item in enumerate(items))
         elif items:
-            client = stack.enter_context(_client(where))
+            client = stack.enter_context(_client(where, len(items)))
             yield _gathered(client, work, items)
         else:
             yield iter(())
@@ -91,8 +91,8 @@ def alone(work: Callable[[Any], str], item: Any) -> Answer:
 
 
 @contextmanager
-def _client(where: Where) -> Iterator[Any]:
-    """Connected to workers that have what we have."""
+def _client(where: Where, items: int) -> Iterator[Any]:
+    """Connected to workers that have what we have, and are no more than there are items."""
     try:
         distributed: Any = needed("distributed", "cluster")
     except InputError as error:
@@ -102,11 +102,11 @@ def _client(where: Where) -> Iterator[Any]:
         if where.scheduler is None:
             source: Any = stack.enter_context(
                 distributed.LocalCluster(
-                    where.workers,
+                    n_workers=min(where.workers or 1, items),
                     threads_per_worker=1,
                     processes=True,
                     memory_limit=None,  # a worker that takes much is slow, not paused for good
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",  # a port that is free
                     silence_logs=logging.CRITICAL,
                 )
             )
