@@ -23,7 +23,17 @@ SETTINGS = {"width": 8, "batch": 16, "max_updates": 60, "validate_every": 20, "l
 
 
 # What takes longest comes first: of two workers, neither waits for the other at the end.
-LONG = ["test_docs", "test_runner", "test_measuring", "test_cli", "test_likelihood", "test_folder", "test_report"]
+LONG = [
+    "test_docs",
+    "test_many",
+    "test_two_processes",
+    "test_runner",
+    "test_measuring",
+    "test_cli",
+    "test_likelihood",
+    "test_folder",
+    "test_report",
+]
 
 
 def pytest_collection_modifyitems(items):
