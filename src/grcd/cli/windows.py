@@ -11,6 +11,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core import ranks
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -103,7 +105,8 @@ def _suggested(data: SeriesDataset) -> int:
 
 def _decided(what: str) -> None:
     """At once: a training may take long."""
-    print(what, file=sys.stderr)
+    if ranks.rank() == 0:
+        print(what, file=sys.stderr)
 
 
 def spell(steps: int, interval: Any) -> str:
