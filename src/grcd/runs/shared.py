@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -24,6 +25,10 @@ class Following:
 
     def __exit__(self, *failure: object) -> None:
         """Nothing is held."""
+
+    def settle(self, decide: Callable[[], dict]) -> dict:
+        """The first one does, and passes it on."""
+        return decide()
 
     def log(self, state: Training, record: dict) -> None:
         """The first one does."""

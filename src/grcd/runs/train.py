@@ -22,8 +22,8 @@ from ..training.config import Config
 from ..training.loop import VALIDATION_MOST
 from . import contents
 from .contents import Trained
-from .folder import read
-from .shared import opened
+from .folder import Run, read
+from .shared import Following, opened
 
 
 def train(
@@ -66,11 +66,11 @@ def train(
         return trained
 
 
-def hooks_of(folder: Run | None, facts: dict) -> dict[str, Any]:
+def hooks_of(folder: Run | Following | None, facts: dict) -> dict[str, Any]:
     """What training tells a run folder; ``facts`` remember what a budget of time decided."""
 
     def settle(decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        facts["settled"] = decide() if folder is None else folder.settle(decide)
+        facts["settled"] = team().from_first(lambda: decide() if folder is None else folder.settle(decide))
         return facts["settled"]
 
     return {"settle": settle} | ({} if folder is None else {"log": folder.log, "resume": folder.resume})

@@ -72,7 +72,8 @@ class Training:
     def follow(self) -> None:
         """Of several processes all go on with the state of the first, which alone reads checkpoints."""
         team().follow(self.tensors().values())
-        self.update, self.seconds, self.plateau = team().from_first(lambda: (self.update, self.seconds, self.plateau))
+        own = self.update, self.seconds, self.late, self.plateau
+        self.update, self.seconds, self.late, self.plateau = team().from_first(lambda: own)
 
     def sum_gradients(self) -> None:
         """Over all processes, each of which has that of its rows."""
