@@ -28,7 +28,7 @@ SEED, INTERVAL = 0, np.timedelta64(5, "m")
 ONE = [sys.executable, "-m", "grcd"]
 TWO = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "grcd"]
 SIZES = {  # nodes, rows, updates by kind of training, partitions, rows of each
-    False: {"nodes": 200, "rows": 6000, "updates": {"moments": 300, "paper": 80, "windows": 300}, "parts": (16, 150)},
+    False: {"nodes": 200, "rows": 6000, "updates": {"moments": 80, "paper": 80, "windows": 200}, "parts": (12, 60)},
     True: {"nodes": 40, "rows": 1200, "updates": {"moments": 60, "paper": 20, "windows": 20}, "parts": (4, 20)},
 }
 TRAININGS = {  # `grcd train` on single moments, by the paper's network, and on windows
@@ -36,7 +36,7 @@ TRAININGS = {  # `grcd train` on single moments, by the paper's network, and on 
     "paper": ["--window", "1", "--method", "grcd-rho3", "--set", "validate_every=100000"],
     "windows": ["--window", "12", "--calendar", "none", "--set", "validate_every=50"],
 }
-DRAWS = ["-n", "50", "--nfe", "8"]
+DRAWS = ["-n", "30", "--nfe", "8"]
 
 
 # -- data --------------------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def fillings(folder: Path, run: str, parts: tuple[int, int], repeats: int) -> di
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--out", default="results/cluster.json")
-    options.add_argument("--repeats", type=int, default=3)
+    options.add_argument("--repeats", type=int, default=2)
     options.add_argument("--small", action="store_true", help="to see that it works")
     args = options.parse_args()
     size = SIZES[args.small]

@@ -109,6 +109,11 @@ def test_two_processes_go_on_where_one_was(folder):
     same_state(folder, "begun")
 
 
+def test_what_a_budget_of_time_decides_is_decided_by_the_first_process(folder):
+    assert [said(folder, rank)[7][0] for rank in (0, 1)] == ["0", "0"]
+    assert "for 0.03 minutes on this machine" in said(folder, 0)[6]
+
+
 def same_state(folder, run):
     expected, actual = (load_file(folder / f"{name}-15.safetensors") for name in ("one", run))
     for name in expected:
@@ -119,7 +124,7 @@ def test_a_killed_process_ends_the_job_and_one_process_goes_on_where_two_were(fo
     status, _, errors = (folder / "job").read_text().partition("\n")
     assert int(status) != 0, errors
     assert "SIGKILL" in errors
-    assert "of which another one has ended" in said(folder, 0)[6]
+    assert "of which another one has ended" in said(folder, 0)[7]
     assert [record["update"] for record in logged(folder, "killed")] == [5]  # of 15, and 7 were done
     assert sorted(path.name for path in (folder / "killed").iterdir()) == [
         "checkpoint.safetensors",

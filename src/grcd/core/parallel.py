@@ -89,7 +89,8 @@ class Several(Team):
         parcel: list[Any] = [None]
         if self.rank == 0:
             try:
-                parcel = [work()]
+                with _as(Team()):  # the others wait, and take no part in anything
+                    parcel = [work()]
             except InputError as error:
                 parcel = [error]
         with self._together():
@@ -156,6 +157,16 @@ class Several(Team):
 _team = Team()
 
 
+@contextmanager
+def _as(other: Team) -> Iterator[Team]:
+    global _team
+    before, _team = _team, other
+    try:
+        yield other
+    finally:
+        _team = before
+
+
 def team() -> Team:
     """That of this process: of one, unless it has ``joined`` others."""
     return _team
@@ -167,7 +178,6 @@ def joined(device: str = "auto") -> Iterator[Team]:
 
     Whoever torchrun has not started is a team of one.
     """
-    global _team
     if ranks.size() == 1 or _team.size > 1:  # by itself, or there already
         yield _team
         return
@@ -178,12 +188,11 @@ def joined(device: str = "auto") -> Iterator[Team]:
         why = " ".join(str(error).split())
         got = f"{ranks.size()} processes that do not reach each other ({why:.200})"
         raise InputError(got, "a network between them", "see what torchrun and GLOO_SOCKET_IFNAME are told") from error
-    before, _team = _team, Several(where)
     try:
-        yield _team
-        _team.add([torch.zeros(1, device=where)])  # nobody leaves before all are done: who waits would see a failure
+        with _as(Several(where)) as together:
+            yield together
+            together.add([torch.zeros(1, device=where)])  # nobody leaves before all are done: who waits would fail
     finally:
-        _team = before
         dist.destroy_process_group()
 
 

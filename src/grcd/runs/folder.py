@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -116,16 +117,12 @@ class Run:
         for left in filter(lambda entry: _is_temporary(entry.name), self.path.iterdir()):
             left.unlink()
 
-    @property
-    def settled(self) -> dict | None:
-        """What a budget of time decided when this run began."""
-        return self.manifest.get("settled")
-
-    def settle(self, decided: dict) -> None:
-        """Keep it."""
-        if self.settled != decided:
-            self.manifest["settled"] = decided
+    def settle(self, decide: Callable[[], dict]) -> dict:
+        """What a budget of time decided when this run began: ``decide`` is asked once, and the answer kept."""
+        if "settled" not in self.manifest:
+            self.manifest["settled"] = decide()
             manifest.write(self.path, self.manifest)
+        return self.manifest["settled"]
 
     # -- while training --------------------------------------------------------------------------------------------
 

@@ -29,8 +29,8 @@ from ..training.window_references import refuse_window
 from ..training.windows import WindowModel
 from . import contents
 from .folder import read
-from .shared import hooks_of, opened
-from .train import refuse_outside
+from .shared import opened
+from .train import hooks_of, refuse_outside
 
 
 @dataclass(frozen=True)

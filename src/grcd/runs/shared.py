@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
@@ -27,6 +26,10 @@ class Following:
     def __exit__(self, *failure: object) -> None:
         """Nothing is held."""
 
+    def settle(self, decide: Callable[[], dict]) -> dict:
+        """The first one does, and passes it on."""
+        return decide()
+
     def log(self, state: Training, record: dict) -> None:
         """The first one does."""
 
@@ -35,9 +38,6 @@ class Following:
 
     def finish(self, tensors: dict[str, Tensor], result: dict) -> None:
         """The first one does."""
-
-    def settle(self, decided: dict[str, Any]) -> None:
-        """The first one keeps it."""
 
 
 def opened(run: str | Path | None, facts: dict, force: bool) -> AbstractContextManager[Run | Following | None]:
@@ -53,16 +53,3 @@ def opened(run: str | Path | None, facts: dict, force: bool) -> AbstractContextM
 
     finished = team().from_first(begin)
     return folders[0] if folders else Following(run, finished)
-
-
-def hooks_of(folder: Run | Following | None, facts: dict) -> dict[str, Any]:
-    """What training tells a run folder; ``facts`` remember what a budget of time decided, once for all processes."""
-
-    def settle(decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        before = team().from_first(lambda: folder.settled if isinstance(folder, Run) else None)
-        facts["settled"] = decide() if before is None else before
-        if folder is not None:
-            folder.settle(facts["settled"])
-        return facts["settled"]
-
-    return {"settle": settle} | ({} if folder is None else {"log": folder.log, "resume": folder.resume})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,8 +22,8 @@ from ..training.config import Config
 from ..training.loop import VALIDATION_MOST
 from . import contents
 from .contents import Trained
-from .folder import read
-from .shared import hooks_of, opened
+from .folder import Run, read
+from .shared import Following, opened
 
 
 def train(
@@ -63,6 +65,16 @@ def train(
         if folder is not None:
             folder.finish(trained.tensors(), result)
         return trained
+
+
+def hooks_of(folder: Run | Following | None, facts: dict) -> dict[str, Any]:
+    """What training tells a run folder; ``facts`` remember what a budget of time decided."""
+
+    def settle(decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        facts["settled"] = team().from_first(lambda: decide() if folder is None else folder.settle(decide))
+        return facts["settled"]
+
+    return {"settle": settle} | ({} if folder is None else {"log": folder.log, "resume": folder.resume})
 
 
 def refuse_outside(x: np.ndarray, bounds: tuple[float, float] | None) -> None:

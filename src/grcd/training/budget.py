@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.errors import InputError, InputWarning
-from ..core.parallel import team
 
 TIMED = ("width", "batch", "pool", "max_updates", "validate_every")  # what ``minutes`` decides
 MARGIN = 0.85  # of the time that is left is planned with: machines are not always as quick
@@ -72,8 +71,8 @@ def anew(decide: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def left(until: float) -> Callable[[], float]:
-    """Seconds until then, by ``time.monotonic``; of several processes the clock of the first is everybody's."""
-    return lambda: team().from_first(lambda: until - time.monotonic())
+    """Seconds until then, by ``time.monotonic``."""
+    return lambda: until - time.monotonic()
 
 
 def of_windows(usual: Mapping[str, Any], pace: Callable[[int], Pace], left: Callable[[], float]) -> dict[str, Any]:

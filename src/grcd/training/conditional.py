@@ -230,7 +230,7 @@ class Update:
 
     def _step(self) -> None:
         state, setting = self.state, self.setting
-        loss = self.forward()
+        loss = self.forward() * self.share
         state.network.zero_grad(set_to_none=True)
         loss.backward()
         state.sum_gradients()
@@ -311,7 +311,7 @@ def paces(space: SignalSpace, folds: Sequence[Fold], fold: Fold, setting: Settin
         step, forward = (seconds / (COMPILED_GAIN if compiled else 1.0) for seconds in (step, forward))
         forward /= setting.batch  # of a window
         after = (windows + min(JUDGED, windows)) * pair + draws * forward + COMPILING * compiled
-        return team().from_first(lambda: Pace(pair, step, windows * forward, after))
+        return Pace(pair, step, windows * forward, after)
 
     return pace
 

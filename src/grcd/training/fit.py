@@ -24,7 +24,6 @@ from .. import networks
 from ..core import device as devices
 from ..core import memory
 from ..core.errors import InputWarning
-from ..core.parallel import team
 from ..core.progress import bar
 from ..core.rows import evenly
 from ..core.streams import Stream
@@ -69,8 +68,7 @@ def fit(
     def seconds(settings: Mapping[str, Any]) -> float:
         own = config.changed(settings)
         with devices.arithmetic("high"):
-            taken = loop.timed(how, filler, fresh_network(space, own, device), signals.train, own)
-        return team().from_first(lambda: taken)
+            return loop.timed(how, filler, fresh_network(space, own, device), signals.train, own)
 
     reason = alone(space, config, device, until - time.monotonic())
     if reason:

@@ -74,7 +74,8 @@ class Training:
     def follow(self) -> None:
         """Of several processes all go on with the state of the first, which alone reads checkpoints."""
         team().follow(self.tensors().values())
-        self.update, self.seconds, self.plateau = team().from_first(lambda: (self.update, self.seconds, self.plateau))
+        own = self.update, self.seconds, self.late, self.plateau
+        self.update, self.seconds, self.late, self.plateau = team().from_first(lambda: own)
 
     def sum_gradients(self) -> None:
         """Over all processes, each of which has that of its rows."""
@@ -357,9 +358,7 @@ def repeat(
                     )
                 if state.plateau.observe(loss, state.update):
                     state.best.load_state_dict(state.ema.state_dict())
-                state.seconds = time.monotonic() - began
-                if until < math.inf:
-                    state.late = team().from_first(lambda: time.monotonic() > until)
+                state.seconds, state.late = time.monotonic() - began, time.monotonic() > until
                 steps = (state.update - 1) % every + 1
                 team().add([total])
                 record = {"update": state.update, "train": float(total) / steps, "val": loss}
