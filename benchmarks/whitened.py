@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import math
 from dataclasses import dataclass, replace
 from importlib import resources
 from itertools import pairwise, product
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -107,14 +109,14 @@ def published() -> dict[tuple[str, str], list[float]]:
     return {(s, m): [table[s, m, nfe] for nfe in BUDGETS] for s, m in product(SETTINGS, ROWS)}
 
 
-def measured(setting: str) -> dict:
+def measured(setting: str, samplers: list[str]) -> dict:
     """Every reading of one setting beside the paper."""
     data, paper = grcd.load_dataset(setting), published()
     train, val, test = (data.normalizer.apply(part) for part in (data.train, data.val, data.test))
     test, process = test[evenly(len(test), SIGNALS)], ConjugateProcess.on(data.graph.spectrum)
     signals = TrainingSignals.of(train, val, data.graph.spectrum, process.U, 1e-6, 0)
     law, readings = REFERENCES["mixture"].fit(signals), {}
-    for kappa, coloured, sampler in product((2.0, 32.64), (False, True), SAMPLERS):
+    for kappa, coloured, sampler in product((2.0, 32.64), (False, True), samplers):
         problem = Problem(replace(process, kappa=kappa), signals.spectral.v, law)
         rows = {}
         for row, terminal in ROWS.items():
@@ -144,12 +146,15 @@ def measured(setting: str) -> dict:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--settings", nargs="+", default=SETTINGS)
-    options.add_argument("--out", default="results/whitened.json")
+    options.add_argument("--samplers", nargs="+", default=SAMPLERS, choices=SAMPLERS)
+    options.add_argument("--out", default="results/whitened.json", help="what it holds of other settings stays")
     args = options.parse_args()
-    results = {}
+    before = json.loads(Path(args.out).read_text()) if Path(args.out).exists() else {}
+    results, about = before.get("settings", {}), provenance("cpu")
+    about["command"] = "; ".join([*([before["command"]] if before else []), about["command"]])
     for setting in args.settings:
-        results[setting] = measured(setting)
-        write_json(args.out, {**provenance("cpu"), "signals": SIGNALS, "settings": results})
+        results[setting] = measured(setting, args.samplers)
+        write_json(args.out, {**about, "signals": SIGNALS, "settings": results})
 
 
 if __name__ == "__main__":
