@@ -243,7 +243,7 @@ def compared(law: Law, args: argparse.Namespace) -> dict[str, Any]:
     fine = replace(model.law, levels=model.law.levels | FINE)
     for nfe in BUDGETS:
         note("conditional", nfe, drawn(model, fine, holed, n, nfe, args.seed))
-    for method in ("grcd-full", "grcd"):
+    for method in args.guided.split(","):
         began = time.monotonic()
         guided = grcd.GRCD(graph, method, args.seed, "cpu", max_updates=args.updates).fit(train, val)
         result["seconds"][f"guidance, {method}"] = round(time.monotonic() - began, 1)
@@ -274,7 +274,7 @@ def page(result: dict[str, Any]) -> str:
         taken = ", ".join(f"{method} {seconds:.0f} s" for method, seconds in methods["seconds"].items())
         parts.append(
             f"## {name}\n\n`{law['command']}`, {about}. {law['draws']} draws of {law['signals']} signals. Training,"
-            f" with other work on the machine: {taken}.\n\n{markdown(lines)}\n"
+            f" with other work on the machine: {taken}. {law.get('note', '')}\n\n{markdown(lines)}\n"
         )
     return "\n".join(parts)
 
@@ -293,6 +293,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=2000)
     parser.add_argument("--signals", type=int, default=40)
     parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--guided", default="grcd-full,grcd", help="methods whose network is guided")
     parser.add_argument("--laws", default="mixture,heavy", help="which of them; none: the page alone")
     args = parser.parse_args()
     about = provenance("cpu") | {"seed": args.seed, "signals": args.signals, "draws": args.draws}
