@@ -275,8 +275,8 @@ def neighbourly(x: np.ndarray, graph: Graph, rounds: int = 3) -> np.ndarray:  # 
 def drawn(reference: Sparse, x: np.ndarray, random: Stream) -> np.ndarray:  # (samples, nodes) twice
     """Signals with their gaps drawn given the rest, by Matheron's rule; some at a time, by conjugate gradients.
 
-    Each signal misses others, and a factor a signal would be dear. ``Q_hh`` is well conditioned, for what is hidden hangs
-    on what is seen beside it. Some digits are enough for a fit.
+    Each signal misses others, and a factor a signal would be dear. ``Q_hh`` is well conditioned, for what is hidden
+    hangs on what is seen beside it. Some digits are enough for a fit.
     """
     result = np.array(x)
     for rows in blocks(*x.shape):
