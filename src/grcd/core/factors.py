@@ -12,8 +12,9 @@ of ``s`` unknowns at the most, and a dissection has separators of about that siz
 
 a few tens a node on near-planar graphs, where ``s`` is like ``sqrt(n)``, and ``n^2 / 2`` on expanders, where it is a
 share of ``n``. What hangs on the graph like branches on a tree is eliminated first, without filling in, and is left out
-of the sweep. Other graphs are narrow where a sweep is wide: what is estimated to be too much is counted. Where that is more than memory allows, systems are solved by conjugate gradients, preconditioned by the
-diagonal, and determinants are estimated by Lanczos quadrature (see ``Iterative``).
+of the sweep. Other graphs are narrow where a sweep is wide: what is estimated to be too much is counted. Where it is
+more than memory allows, systems are solved by conjugate gradients, preconditioned by the diagonal, and determinants are
+estimated by Lanczos quadrature (see ``Iterative``).
 """
 
 from __future__ import annotations
