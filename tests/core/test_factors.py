@@ -113,8 +113,28 @@ def test_a_factor_is_estimated_before_it_is_made(pattern):
     assert 0.5 * true < factors.filling(pattern)[0] < 5 * true
 
 
+@pytest.mark.parametrize("pattern", [*GRAPHS.values(), tree(255), sp.csr_array(tree(255) @ tree(255))])
+def test_nonzeros_are_counted_exactly(pattern):
+    order = factors.elimination(pattern)
+    dense = definite(factors.without_diagonal(pattern), 0)[order][:, order].toarray()
+    lower = np.abs(np.linalg.cholesky(dense)) > 1e-14
+    assert factors.counted(pattern, order, 1e9) == (lower.sum(), (lower.sum(0) ** 2).sum())
+    assert factors.counted(pattern, order, 10) == (np.inf, np.inf)
+
+
+def test_a_wide_tree_is_not_mistaken_for_an_expander(monkeypatch):
+    """Two steps on a tree: no branch to take away, and a sweep as wide as the tree; the count says that it fits."""
+    two = factors.without_diagonal(tree(4095) @ tree(4095) + tree(4095))
+    monkeypatch.setattr(memory, "total", lambda: 1e8)
+    assert factors.BYTES * factors.filling(two)[0] > 1e8 / factors.SHARE
+    assert factors.too_dear(two) == ""
+
+
 def test_what_would_not_fit_is_said(monkeypatch):
-    monkeypatch.setattr(memory, "total", lambda: 2e8)
+    monkeypatch.setattr(memory, "total", lambda: 5e7)
     assert factors.too_dear(near_planar(3000)) == ""
     assert factors.too_dear(expander(3000)).startswith("a factor of about 7")
+    monkeypatch.setattr(memory, "total", lambda: 1e12)
+    monkeypatch.setattr(factors, "OPERATIONS", 1e6)
+    assert factors.too_dear(expander(500)).endswith("operations")
     assert factors.too_dear(tree(4095)) == ""

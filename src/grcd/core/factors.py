@@ -12,8 +12,9 @@ of ``s`` unknowns at the most, and a dissection has separators of about that siz
 
 a few tens a node on near-planar graphs, where ``s`` is like ``sqrt(n)``, and ``n^2 / 2`` on expanders, where it is a
 share of ``n``. What hangs on the graph like branches on a tree is eliminated first, without filling in, and is left out
-of the sweep. Where that is more than memory allows, systems are solved by conjugate gradients, preconditioned by the
-diagonal, and determinants are estimated by Lanczos quadrature (see ``Iterative``).
+of the sweep. Other graphs are narrow where a sweep is wide: what is estimated to be too much is counted. Where it is
+more than memory allows, systems are solved by conjugate gradients, preconditioned by the diagonal, and determinants are
+estimated by Lanczos quadrature (see ``Iterative``).
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ OPERATIONS = 2e12  # that one factor may take: minutes
 TOLERANCE, MOST = 1e-10, 4000  # of conjugate gradients: residual, iterations
 STARTS, STEPS = 8, 64  # of Lanczos quadrature
 ROUNDS = 1000  # of taking branches away
+COUNTED = 3e6  # nonzeros that are counted where an estimate says too many: seconds
 
 
 def sweep(pattern: sp.csr_array) -> np.ndarray:  # (n,)
@@ -95,27 +97,52 @@ def core(graph: sp.csr_array) -> sp.csr_array:
     return graph
 
 
-def filling(pattern: sp.csr_array, graph: sp.csr_array | None = None) -> tuple[float, float]:
-    """About how many nonzeros a factor of this pattern will have, and how many operations it takes.
-
-    A pattern that links the neighbours of neighbours in a ``graph`` has its separators, twice as thick.
-    """
-    inner = core(pattern if graph is None else graph)
-    n, s = max(inner.shape[0], 1), (1 if graph is None else 2) * front(inner)
+def filling(pattern: sp.csr_array) -> tuple[float, float]:
+    """About how many nonzeros a factor of this pattern will have, and how many operations it takes."""
+    inner = core(pattern)
+    n, s = max(inner.shape[0], 1), front(inner)
     s = min(s, n)
     dense = s**2 * max(math.log2(n / s), 0.5)
     rest = pattern.nnz / 2 + pattern.shape[0]
     return rest + min(dense, n**2 / 2), min(8.0 * s**3, n**3 / 3) + 100.0 * rest
 
 
-def too_dear(pattern: sp.csr_array, graph: sp.csr_array | None = None) -> str:
-    """What a factor would take, if that is more than it may; otherwise nothing."""
-    nonzeros, operations = filling(pattern, graph)
+def counted(pattern: sp.csr_array, order: np.ndarray, most: float) -> tuple[float, float]:
+    """Exactly how many nonzeros a factor in this order will have, and operations; infinite if more than ``most``.
+
+    Row by row, up the elimination tree (Davis 2005): as many steps as there are nonzeros.
+    """
+    n = len(order)
+    permuted = sp.csr_array(pattern[order][:, order])
+    starts, columns = permuted.indptr.tolist(), permuted.indices.tolist()
+    parent, flag, count, total = [-1] * n, [-1] * n, [1] * n, n
+    for row in range(n):
+        flag[row] = row
+        for node in columns[starts[row] : starts[row + 1]]:
+            while node < row and flag[node] != row:
+                if parent[node] < 0:
+                    parent[node] = row
+                count[node] += 1
+                total += 1
+                flag[node] = row
+                node = parent[node]
+        if total > most:
+            return math.inf, math.inf
+    return float(total), float(np.square(count, dtype=np.float64).sum())
+
+
+def too_dear(pattern: sp.csr_array) -> str:
+    """What a factor would take, if that is more than it may; otherwise nothing. An estimate is not the last word."""
+    nonzeros, operations = filling(pattern)
+    if _fits(nonzeros, operations) or _fits(*counted(pattern, elimination(pattern), COUNTED)):
+        return ""
     if BYTES * nonzeros > memory.total() / SHARE:
         return f"a factor of about {memory.readable_size(BYTES * nonzeros)}"
-    if operations > OPERATIONS:
-        return f"a factor of about {operations:.0e} operations"
-    return ""
+    return f"a factor of about {operations:.0e} operations"
+
+
+def _fits(nonzeros: float, operations: float) -> bool:
+    return BYTES * nonzeros <= memory.total() / SHARE and operations <= OPERATIONS
 
 
 class System(abc.ABC):

@@ -9,8 +9,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from ..core.errors import InputError
 from ..core.streams import Stream
 from ..data import Dataset
+from ..graphs.graph import LARGE
 from ..references import gaussian as reference
 from ..references.covariance import EPS_REF, ledoit_wolf
 from ..references.mixture_fit import select_by_bic
@@ -22,6 +24,9 @@ def controls(data: Dataset, mixture: bool = False) -> dict[str, Reference]:
 
     The ``mixture`` comes with them on request only: it takes a minute on METR-LA.
     """
+    if data.graph.large:
+        what = f"Gaussian controls on a graph of {len(data.graph):,} nodes, whose covariances are whole"
+        raise InputError(what, f"up to {LARGE:,} nodes", "score without controls")
     z = data.normalizer.apply(data.train)
     covariance = ledoit_wolf(z, eps_ref=0.0)
     shifted = covariance + EPS_REF * np.eye(len(covariance))

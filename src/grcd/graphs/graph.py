@@ -273,7 +273,7 @@ class Graph:
 
     @cached_property
     def spectrum(self) -> Spectrum:
-        """Eigenpairs of the symmetric normalised Laplacian, the graph-Fourier basis; of a large graph, filters."""
+        """Eigenpairs of the symmetric normalised Laplacian: the model's Fourier basis. Of a large graph, filters."""
         if self.large:
             return LargeSpectrum(self.normalized)
         return Spectrum.of(self.normalized.toarray())

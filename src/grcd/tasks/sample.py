@@ -22,6 +22,7 @@ from ..core.streams import Stream
 from ..diffusion import solvers
 from ..diffusion.diffusion import Diffusion
 from ..networks.nothing import Nothing
+from ..references.sparse import Sparse
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 Choices = tuple[str, int, tuple[float, ...]]  # solver, network evaluations, levels
@@ -76,7 +77,8 @@ def _sampler(
     ``place`` are the seed and the number of the first signal.
     """
     stochastic = solvers.find(choices[0]).stochastic
-    if diffusion.device.type != "cuda" or stochastic or memory is None:
+    here = isinstance(diffusion.reference, Sparse)  # which is not on the device
+    if diffusion.device.type != "cuda" or stochastic or here or memory is None:
         network = _cast(diffusion.network, precision)
         steps = _noise(*place, x_max) if stochastic else None
         return lambda x_max: _generated(diffusion, network, x_max, choices, steps)

@@ -187,7 +187,9 @@ class Update:
         self.weight = weight if self.signals.gaps else None
         self.u = torch.zeros(count, 1, dtype=torch.float64, device=device)
         self.total = torch.zeros((), dtype=torch.float64, device=device)  # training loss since it was last read
-        self.replay = state.captured(self._step, self.total)
+        # A sparse reference is not on the device: what asks it cannot be captured.
+        whole = not isinstance(getattr(parameterisation, "reference", None), Sparse)
+        self.replay = state.captured(self._step, self.total) if whole else self._step
 
     def __call__(self, index: Tensor, noise: Tensor, u: Tensor) -> None:
         x0, weight = self.signals(index, self.state.update, self.rows.start)

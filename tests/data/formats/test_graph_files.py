@@ -514,7 +514,7 @@ BAD_ARRAYS = {
     "pointer.npz": (packed(np.savez, **CSR | {"indptr": CSR["indptr"][::-1]}), ["cannot be read"]),
     "row.npz": (packed(np.savez, **COO | {"row": COO["row"] - 9}), ["cannot be read"]),
     "format.npz": (packed(np.savez, **CSR | {"format": np.array("lil")}), ["cannot be read"]),
-    "huge.npz": (packed(np.savez, **COO | {"shape": np.array([10**12] * 2)}), ["up to 100000 nodes"]),
+    "huge.npz": (packed(np.savez, **COO | {"shape": np.array([10**12] * 2)}), ["up to 10000000 nodes"]),
     "oblong.npz": (packed(sp.save_npz, sp.coo_array(W[:2])), ["(2, 6)"]),
     "1d-sparse.npz": (packed(np.savez, **COO | {"shape": np.array([6])}), ["shape [6]"]),
     "code.pkl": (pickle.dumps(Code()), ["mkdir"]),
