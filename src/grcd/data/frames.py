@@ -165,12 +165,12 @@ def _text(frame: DataFrame) -> InputError:
 
 
 def _with_gaps(frame: DataFrame, nodes: Sequence[str], channels: Sequence[str]) -> DataFrame:
-    """An empty column for each node that has none, if some have one."""
+    """An empty column for each node that has none, if some have one, and nothing else has."""
     import pandas
 
     named = {str(_pair(name)[0]) for name in frame.columns}
     absent: list[Any] = [node for node in nodes if node not in named]
-    if not absent or len(absent) == len(nodes):
+    if not absent or not named <= {*nodes}:
         return frame
     warn([Note(f"the data frame has no column for {some(absent)}", "all of their readings are gaps")], 7)
     if len(channels) > 1:
