@@ -16,6 +16,7 @@ from grcd.core.tables import markdown
 from grcd.data.catalog.sbm import sbm_graph
 
 RESULTS = Path(__file__).parent.parent / "results"
+KNOWN = "; gaps filled where the posterior is known: [known-posterior.md](known-posterior.md)"
 
 
 def load(name: str) -> dict:
@@ -274,8 +275,7 @@ def main() -> None:
     parts = [
         "# Results\n\nWritten by `benchmarks/report.py` from the JSON files beside it."
         " The paper claim by claim: [REPRODUCTION.md](REPRODUCTION.md). Windows in time:"
-        " [space-time.md](space-time.md); gaps filled where the posterior is known:"
-        " [known-posterior.md](known-posterior.md).\n\n"
+        f" [space-time.md](space-time.md){KNOWN if (RESULTS / 'known-posterior.md').exists() else ''}.\n\n"
         f"## What the network is for\n\n{leading()}\n## All tables\n"
     ]
     for name in (name for name in suites.SUITES if name != "quick"):

@@ -81,7 +81,7 @@ def test_what_a_file_leaves_out_stands_for_what_every_cell_had_before_it(tmp_pat
         (Control("molene", "control-full"), 1),
     ],
 )
-def test_what_was_measured_before_data_or_network_changed_counts_as_not_measured(tmp_path, cell, revision):
+def test_what_was_measured_before_data_or_network_changed_is_measured_again(tmp_path, cell, revision):
     files.write(cell, tmp_path, scores={"ammd": 0.5})
     content = json.loads(cell.path(tmp_path).read_text())
     assert content["revision"] == revision
@@ -89,3 +89,16 @@ def test_what_was_measured_before_data_or_network_changed_counts_as_not_measured
     del content["revision"]  # as cells had it at first
     cell.path(tmp_path).write_text(json.dumps(content))
     assert files.done(cell, tmp_path) == (revision == 1)
+
+
+def test_what_is_to_be_measured_again_is_shown_until_then_and_said(tmp_path):
+    cells = [Control("sbm-c4", "control-full"), Control("molene", "control-full")]
+    for cell in cells:
+        files.write(cell, tmp_path, scores={"ammd": 0.5})
+        content = json.loads(cell.path(tmp_path).read_text())
+        del content["revision"]
+        cell.path(tmp_path).write_text(json.dumps(content))
+    assert [files.measured(cell, tmp_path)["scores"]["ammd"] for cell in cells] == [0.5, 0.5]
+    assert files.earlier(cells, tmp_path) == 1
+    files.write(cells[0], tmp_path, scores={"ammd": 0.4})
+    assert files.earlier(cells, tmp_path) == 0

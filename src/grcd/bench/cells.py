@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -218,8 +219,7 @@ def read(cell: Cell, results: Path) -> dict[str, Any] | None:
     try:
         content: dict[str, Any] = json.loads(cell.path(results).read_text())
         whole = "error" in content or (cell.key in content and (cell.measure != "ammd" or "ammd" in content["scores"]))
-        current = content.get("revision", 1) == cell.revision
-        return content if whole and current and LAYOUT | content["cell"] == cell.record() else None
+        return content if whole and LAYOUT | content["cell"] == cell.record() else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -230,9 +230,21 @@ def measured(cell: Cell, results: Path) -> dict[str, Any] | None:
     return None if content is None or content.get("error") else content
 
 
+def current(cell: Cell, content: dict[str, Any]) -> bool:
+    """Whether that was measured since the data and the network are what they are."""
+    return bool(content.get("revision", 1) == cell.revision)
+
+
 def done(cell: Cell, results: Path) -> bool:
-    """Whether a cell was measured."""
-    return measured(cell, results) is not None
+    """Whether a cell was measured, and need not be again."""
+    content = measured(cell, results)
+    return content is not None and current(cell, content)
+
+
+def earlier(cells: Iterable[Cell], results: Path) -> int:
+    """How many were measured before the data or the network changed: shown until they are measured again."""
+    contents = ((cell, measured(cell, results)) for cell in cells)
+    return sum(content is not None and not current(cell, content) for cell, content in contents)
 
 
 def write(cell: Cell, results: Path, **content: Any) -> None:

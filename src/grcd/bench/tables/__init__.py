@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..cells import Cell
+from ..cells import Cell, earlier
 from . import cost, distances, filling, windows
 from .ammd import Key, collected, paper, printed, render, row_name
 
@@ -13,6 +13,7 @@ __all__ = ["Key", "collected", "paper", "printed", "render", "row_name", "table"
 
 OWN = {"cost": cost.table, "distances": distances.table, "impute": filling.table}
 OWN |= {"imputation": windows.imputation, "forecast": windows.forecast}
+EARLIER = "{count} of the cells were measured before data or network changed; `grcd bench run` measures them again."
 
 
 def table(suite: str, cells: Sequence[Cell], seeds: Sequence[int], results: Path, kind: str) -> str:
@@ -24,5 +25,8 @@ def table(suite: str, cells: Sequence[Cell], seeds: Sequence[int], results: Path
     kind        md, tex or csv
     """
     if suite in OWN:
-        return OWN[suite](list(dict.fromkeys(cell.setting for cell in cells)), seeds, results, kind)
-    return render(collected(suite, cells, results), kind)
+        text = OWN[suite](list(dict.fromkeys(cell.setting for cell in cells)), seeds, results, kind)
+    else:
+        text = render(collected(suite, cells, results), kind)
+    count = earlier(cells, results)
+    return text if not count or kind != "md" else f"{text}\n{EARLIER.format(count=count)}\n"
