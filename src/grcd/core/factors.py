@@ -194,7 +194,7 @@ class Factor(System):
             raise ValueError("a matrix that is not positive definite")
         back = np.empty_like(self.order)
         back[self.order] = np.arange(self.n)
-        return sp.csr_array((sp.csr_array(L) * np.sqrt(pivots))[back])
+        return sp.csr_array((sp.csr_array(L) @ sp.diags_array(np.sqrt(pivots)))[back])
 
 
 class Iterative(System):
