@@ -98,6 +98,19 @@ def test_signals_with_gaps_are_nearly_as_good():
     assert best - likelihood(hidden, test) < 0.2
 
 
+def test_what_is_hidden_is_solved_for_signal_by_signal():
+    Q = field().precision.Q
+    random = np.random.default_rng(0)
+    hidden, right = random.random((NODES, 5)) < 0.4, random.standard_normal((NODES, 5))
+    hidden[:, 3] = False
+    u = sparse_fit._hidden(Q, hidden, right)
+    for k, mask in enumerate(hidden.T):
+        exact = np.zeros(NODES)
+        exact[mask] = np.linalg.solve(Q.toarray()[np.ix_(mask, mask)], right[mask, k])
+        close(u[:, k], exact, 1e-2, size=np.append(exact, 1.0))
+        assert not u[~mask, k].any()
+
+
 def test_a_polynomial_has_the_numbers_of_its_field():
     for Q in (2.0 * (0.3 * sp.eye_array(NODES) + GRAPH.normalized), field().precision.Q):
         x = with_moments(np.linalg.inv(Q.toarray()))

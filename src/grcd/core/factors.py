@@ -194,7 +194,7 @@ class Factor(System):
             raise ValueError("a matrix that is not positive definite")
         back = np.empty_like(self.order)
         back[self.order] = np.arange(self.n)
-        return sp.csr_array((sp.csr_array(L) * np.sqrt(pivots))[back])
+        return sp.csr_array((sp.csr_array(L) @ sp.diags_array(np.sqrt(pivots)))[back])
 
 
 class Iterative(System):
@@ -202,13 +202,13 @@ class Iterative(System):
 
     nonzeros = 0
 
-    def __init__(self, matrix: sp.sparray):
-        self.matrix = sp.csr_array(matrix)
+    def __init__(self, matrix: sp.sparray, tolerance: float = TOLERANCE):
+        self.matrix, self.tolerance = sp.csr_array(matrix), tolerance
         self.diagonal = self.matrix.diagonal()
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         x, r = np.zeros(b.shape), np.array(b, dtype=np.float64, order="C")
-        least = TOLERANCE * np.linalg.norm(r, axis=0)
+        least = self.tolerance * np.linalg.norm(r, axis=0)
         z = r / self.diagonal[:, None]
         p, energy = z.copy(), (r * z).sum(0)
         for _ in range(MOST):

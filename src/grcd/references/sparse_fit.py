@@ -44,7 +44,7 @@ MOST = 16  # nodes that one is regressed on
 RANKS = (0, 16, 64)  # modes that are tried
 SIGNALS, TRIED, VALIDATED, GAPPY = 2048, 512, 128, 16  # signals to fit, to choose by, to judge by; with gaps
 STEPS, ROUNDS = 2, 2  # of expectation and maximisation; of drawing gaps
-ITERATIONS, DIGITS = 50, 1e-2  # of conjugate gradients for gaps
+DIGITS = 1e-3  # of conjugate gradients for gaps
 MANY = 1 << 26  # readings beyond which gaps are drawn once
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)  # of the diagonal
 LEAST = 1e-6  # variance that is left of a z-score, at least
@@ -60,10 +60,12 @@ def fit(train: Tensor, val: Tensor, graph: Graph, seed: int = 0, ranks: tuple[in
     x, held_out = _some(train, SIGNALS), _some(val, VALIDATED)
     gaps = bool(np.isnan(x).any())
     task = Task(graph, neighbourly(held_out, graph), held_out)
-    best = task.chosen(neighbourly(x, graph) if gaps else x, ranks)
+    whole = neighbourly(x, graph) if gaps else x
+    best = task.chosen(whole, ranks)
     for number in range((ROUNDS if x.size <= MANY else 1) if gaps else 0):
         random = Stream(seed, f"gaps of a sparse reference {number}")
-        best = task.refitted(drawn(best, x, random), best)
+        whole = drawn(best, x, whole, random)
+        best = task.refitted(whole, best)
     return best
 
 
@@ -272,36 +274,42 @@ def neighbourly(x: np.ndarray, graph: Graph, rounds: int = 3) -> np.ndarray:  # 
     return result
 
 
-def drawn(reference: Sparse, x: np.ndarray, random: Stream) -> np.ndarray:  # (samples, nodes) twice
-    """Signals with their gaps drawn given the rest, by Matheron's rule; some at a time, by conjugate gradients.
+def drawn(
+    reference: Sparse, x: np.ndarray, filled: np.ndarray, random: Stream
+) -> np.ndarray:  # (samples, nodes) thrice
+    """Signals ``x`` with their gaps drawn given the rest, from how they were ``filled`` before.
 
-    Each signal misses others, and a factor a signal would be dear. ``Q_hh`` is well conditioned, for what is hidden
-    hangs on what is seen beside it. Some digits are enough for a fit.
+    First ``f`` given the signals as they were filled, then what is hidden of ``e = x - V f`` given the rest of it
+    (Gibbs), by Matheron's rule. Each signal misses others: their systems ``Q_hh`` are the blocks of one.
     """
-    result = np.array(x)
+    result, V = np.array(x), torch.from_numpy(reference.modes)
     for rows in blocks(*x.shape):
-        numbers = range(len(x))[rows]
-        whole = reference.draw(random.normal(numbers, x.shape[1])).numpy()
-        result[rows] = np.where(np.isnan(x[rows]), whole + _corrections(reference, x[rows].T, whole.T).T, x[rows])
+        noise = random.normal(range(len(x))[rows], x.shape[1] + V.shape[1])
+        mean, spread = _factors(reference, torch.from_numpy(filled[rows].T.astype(np.float64)))
+        f = mean + torch.linalg.cholesky(spread) @ noise[:, x.shape[1] :].T if V.shape[1] else mean
+        wide = (V @ f).numpy()  # (nodes, signals)
+        e = reference.precision.coloured(noise[:, : x.shape[1]].numpy().T)
+        hidden = np.isnan(x[rows]).T
+        off = np.where(hidden, 0.0, np.nan_to_num(x[rows].T) - wide - e)
+        e = e + _hidden(reference.precision.Q, hidden, -(reference.precision.Q @ off))
+        result[rows] = np.where(hidden, wide + e, x[rows].T).T
     return result
 
 
-def _corrections(reference: Sparse, x: np.ndarray, whole: np.ndarray) -> np.ndarray:  # (nodes, signals) each
-    """What is to be added to whole draws where ``x`` has gaps: ``-(Sigma^-1)_hh^-1 (Sigma^-1)_ho (x_o - whole_o)``."""
-    hidden = np.isnan(x)
-    off = np.where(hidden, 0.0, np.nan_to_num(x.astype(np.float64)) - whole)
-    r = np.where(hidden, -reference.precise(off), 0.0)
-    u, scale = np.zeros_like(r), reference.precision.Q.diagonal()[:, None]
-    z = r / scale
-    p, energy = z, (r * z).sum(0)
-    start = energy.max(initial=0.0)
-    for _ in range(ITERATIONS):
-        if energy.max(initial=0.0) <= DIGITS**2 * start:
-            break
-        Qp = np.where(hidden, reference.precise(p), 0.0)
-        step = energy / np.maximum((p * Qp).sum(0), 1e-300)
-        u, r = u + step * p, r - step * Qp
-        z = r / scale
-        before, energy = energy, (r * z).sum(0)
-        p = z + energy / np.maximum(before, 1e-300) * p
+def _hidden(Q: sp.csr_array, hidden: np.ndarray, right: np.ndarray) -> np.ndarray:  # (nodes, signals) each
+    """``Q_hh u = right_h`` for each signal, 0 elsewhere: one sparse system of all that is hidden.
+
+    It is well conditioned, for what is hidden hangs on what is seen beside it, and some digits are enough for a fit.
+    """
+    node, signal = np.nonzero(hidden)
+    place = np.full(hidden.shape, -1, dtype=np.int64)
+    place[node, signal] = np.arange(len(node))
+    count = np.diff(Q.indptr)[node]
+    entry = np.repeat(Q.indptr[node] - np.concatenate([[0], count.cumsum()[:-1]]), count) + np.arange(count.sum())
+    column = place[Q.indices[entry], np.repeat(signal, count)]
+    kept = column >= 0
+    row = np.repeat(np.arange(len(node)), count)[kept]
+    blocks_of_all = sp.csr_array((Q.data[entry[kept]], (row, column[kept])), shape=(len(node),) * 2)
+    u = np.zeros_like(right)
+    u[node, signal] = factors.Iterative(blocks_of_all, DIGITS).solve(right[node, signal][:, None])[:, 0]
     return u
