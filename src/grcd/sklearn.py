@@ -22,6 +22,7 @@ from .data.frames import is_frame
 from .data.graph_source import complete
 from .model import GRCD
 
+SMALL = {"width": 32, "max_updates": 500}
 FEWEST = 4  # rows: two to train on and one to validate with, and one more
 
 
@@ -30,7 +31,8 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     ``graph``         how columns lie to each other, whatever ``grcd.GRCD`` takes; None: each is next to every other
     ``method``, ``window``, ``device``   as of ``grcd.GRCD``; with a window rows are in time, and the past helps
-    ``settings``      further keywords of ``grcd.GRCD``, as ``{"minutes": 10}`` or ``{"width": 32, "max_updates": 500}``
+    ``settings``      further keywords of ``grcd.GRCD``, as ``{"minutes": 10}``, or ``{}`` for its own; None: a small
+                      network, shortly trained (``SMALL``), so that a fit takes seconds
     ``n_draws``       how many draws the median is taken of
     ``nfe``, ``posterior``   as of ``GRCD.impute``
     ``random_state``  a whole number, or what scikit-learn makes one of
@@ -70,7 +72,7 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         graph = complete(self.n_features_in_) if self.graph is None else self.graph
         seed = self._seed()
         options: dict[str, Any] = {"method": self.method, "seed": seed, "device": self.device, "window": self.window}
-        model = GRCD(graph, **options, **dict(self.settings or {}))
+        model = GRCD(graph, **options, **(SMALL if self.settings is None else self.settings))
         if is_frame(readings) and not model.graph.named:
             readings = readings.to_numpy()  # columns in the order of the nodes
         self.model_ = model.fit(readings, verbose=self.verbose)
