@@ -629,7 +629,8 @@ def test_methods_with_the_same_network_train_the_same_weights(trained):
     for name, method in METHODS.items():
         model, _ = trained(name)
         # Other settings are the same here: given ones win over a method's.
-        kind = method.process, method.parameterisation, method.reference, model.config.backbone
+        own = [getattr(model.config, setting) for setting in ("backbone", "optimizer", "shift")]
+        kind = (method.process, method.parameterisation, method.reference, *own)
         weights.setdefault(kind, []).append([p.numpy().tobytes() for p in model.network.state_dict().values()])
     assert all(one == group[0] for group in weights.values() for one in group)
     assert len({tuple(group[0]) for group in weights.values()}) == len(weights)

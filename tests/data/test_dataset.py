@@ -26,7 +26,7 @@ def test_they_say_what_they_are():
         "  from memory",
         f"  Graph of 32 nodes, {data.graph.pairs:,} pairs",
     ]
-    assert repr(data.graph).splitlines()[1] == "  stochastic block model, seed 32"
+    assert repr(data.graph).splitlines()[1] == "  stochastic block model, seed 0"
     road = grcd.Graph.from_edges([("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")])
     assert repr(road) == (
         "Graph of 5 nodes (a, b, c and 2 more), 4 pairs\n  edge list, each pair listed once, taken as undirected"

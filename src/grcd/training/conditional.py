@@ -230,7 +230,7 @@ class Update:
 
     def _step(self) -> None:
         state, setting = self.state, self.setting
-        loss = self.forward() * self.share
+        loss = self.forward()
         state.network.zero_grad(set_to_none=True)
         loss.backward()
         state.sum_gradients()
