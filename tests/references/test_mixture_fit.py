@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import close, examples
 from members import NODES
-from scipy.stats import multivariate_normal
 from sklearn.cluster import KMeans
 from sklearn.covariance import ledoit_wolf
 
@@ -161,8 +160,7 @@ def state(mixture):
 @pytest.mark.parametrize("rows", [2, 7, 8, 20])
 def test_of_few_signals_a_mixture_is_made_that_has_a_density_everywhere(rows):
     z, other = mixtures.normal(rows, 7), mixtures.normal(10, 7, seed=1)
-    chosen = mixture_fit.select(z, other), mixture_fit.select_by_bic(z)
-    for mixture in (*chosen, *(mixture_fit.fit(z, k) for k in (1, 2) if k <= rows)):
+    for mixture in (mixture_fit.select(z, other), *(mixture_fit.fit(z, k) for k in (1, 2) if k <= rows)):
         assert torch.isfinite(mixture.log_prob(100 * other)).all()
         assert all((part.v > 0).all() for part in mixture.parts)
 
@@ -229,68 +227,9 @@ def test_each_component_has_to_bring_a_share_of_what_the_second_one_brought(
 
 @pytest.mark.parametrize(("rows", "most"), [(2, 1), (7, 1), (8, 2), (11, 2), (12, 3), (31, 6), (32, 8), (100, 8)])
 def test_there_are_at_most_a_quarter_as_many_components_as_signals(monkeypatch, tried, rows, most):
-    z = clusters(rows)[0]
-    with monkeypatch.context() as patch:  # one more is always better
-        patch.setattr(mixture_fit, "mean_log_prob", lambda mixture, z: float(len(mixture.parts)))
-        assert len(mixture_fit.select(z, X[:, :4]).parts) == most
-        assert max(tried) == most
-    monkeypatch.setattr(mixture_fit, "bic", lambda mixture, z: -float(len(mixture.parts)))
-    assert len(mixture_fit.select_by_bic(z).parts) == most
+    monkeypatch.setattr(mixture_fit, "mean_log_prob", lambda mixture, z: float(len(mixture.parts)))  # more is better
+    assert len(mixture_fit.select(clusters(rows)[0], X[:, :4]).parts) == most
     assert max(tried) == most
-
-
-# -- the information criterion -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("nodes", [1, NODES])
-@pytest.mark.parametrize("chunk", [1, 1 << 22])
-def test_the_criterion_counts_free_parameters_and_takes_the_likelihood_of_all_signals(nodes, chunk, monkeypatch):
-    monkeypatch.setattr(mixture_fit, "CHUNK", chunk)
-    dense, z = mixtures.random_mixture(nodes), 2 * mixtures.normal(11, nodes, seed=6)
-    free = ["weight"] * (3 - 1)  # the last one is what the others leave
-    for _ in range(3):
-        free += [("mean", i) for i in range(nodes)]
-        free += [("covariance", i, j) for i in range(nodes) for j in range(i + 1)]
-    terms = [w * multivariate_normal(m, C).pdf(z.numpy()) for w, m, C in zip(dense.w, dense.m, dense.C, strict=True)]
-    likelihood = float(np.log(sum(np.array(term) for term in terms)).sum())
-    three = Mixture(dense.w, dense.m, tuple(full(C.numpy()) for C in dense.C))
-    assert mixture_fit.bic(three, z) == pytest.approx(len(free) * math.log(11) - 2 * likelihood, rel=1e-10)
-
-
-def test_by_the_criterion_two_gaussians_far_apart_need_two_components():
-    z, first = clusters(600)
-    mixture = mixture_fit.select_by_bic(z)
-    same(mixture, naive_maximised(z.numpy(), np.repeat(np.eye(2), [first, 600 - first], axis=0)))
-    assert mixture_fit.bic(mixture, z) < min(mixture_fit.bic(mixture_fit.fit(z, k), z) for k in (1, 3))
-
-
-def test_by_the_criterion_one_gaussian_needs_one_component():
-    z = mixtures.normal(1500, NODES, seed=7) @ mixtures.normal(NODES, NODES, seed=8) + 3.0
-    for one, other in zip(state(mixture_fit.select_by_bic(z)), state(mixture_fit.fit(z, 1)), strict=True):
-        assert torch.equal(one, other)
-    assert mixture_fit.bic(mixture_fit.fit(z, 1), z) < mixture_fit.bic(mixture_fit.fit(z, 2), z)
-
-
-@pytest.mark.parametrize(
-    ("criteria", "counts", "chosen"),
-    [
-        ({1: 5, 2: 3, 3: 4, 4: 1}, [1, 2, 3], 2),
-        ({1: 5, 2: 6, 3: 1}, [1, 2], 1),
-        ({1: 5, 2: 4, 3: 4, 4: 1}, [1, 2, 3], 2),  # equal is no better
-        ({1: 6, 2: 5, 3: 4, 4: 3, 6: 2, 8: 1}, [1, 2, 3, 4, 6, 8], 8),
-        ({1: -1, 2: -2, 3: -3, 4: -2}, [1, 2, 3, 4], 3),  # a density may be above one
-    ],
-)
-def test_components_are_added_until_the_criterion_rises(monkeypatch, tried, criteria, counts, chosen):
-    z = clusters(100)[0]
-
-    def bic(mixture, signals):
-        assert signals is z  # of the signals that it was fitted to
-        return criteria[len(mixture.parts)]
-
-    monkeypatch.setattr(mixture_fit, "bic", bic)
-    assert len(mixture_fit.select_by_bic(z).parts) == chosen
-    assert tried == counts
 
 
 # -- one iteration -----------------------------------------------------------------------------------------------------

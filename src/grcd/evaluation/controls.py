@@ -1,7 +1,7 @@
 """Controls: what a covariance, or a few of them, achieve without a network (appendix A.7.1).
 
-The four Gaussians are the paper's. The mixture goes beyond it: fitted as the reference of ``grcd`` (see ``mixture``),
-but with as many components as the Bayesian information criterion on the training signals wants.
+The four Gaussians are the paper's. The mixture goes beyond it: it is the one that ``grcd`` takes as its reference, with
+as many components as pay off on validation signals (see ``mixture_fit``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..data import Dataset
 from ..graphs.graph import LARGE
 from ..references import gaussian as reference
 from ..references.covariance import EPS_REF, ledoit_wolf
-from ..references.mixture_fit import select_by_bic
+from ..references.mixture_fit import select
 from ..references.reference import Reference
 
 
@@ -39,8 +39,9 @@ def controls(data: Dataset, mixture: bool = False) -> dict[str, Reference]:
     }
     if not mixture:
         return gaussians
-    complete = spectral.whole(torch.from_numpy(z), Stream(0, "control gaps"))
-    return gaussians | {"control-mixture": select_by_bic(complete)}
+    signals = {"control gaps": z, "control validation gaps": data.normalizer.apply(data.val)}
+    complete = [spectral.whole(torch.from_numpy(part), Stream(0, purpose)) for purpose, part in signals.items()]
+    return gaussians | {"control-mixture": select(*complete)}
 
 
 def draw(control: Reference, data: Dataset, n: int, seed: int) -> np.ndarray:  # (n, nodes), in the data's units

@@ -13,14 +13,10 @@ so that a component of few signals is never singular, and one of many is its own
 tenth of what the second one did. Without that share it would go on rising slowly (on METR-LA to eight components and
 more, where now there are four), but what the network then makes of the reference gets worse on the same validation
 signals, not better: sharp components that lie side by side have a score that turns quickly, which is hard to correct.
-A control has no validation signals; there it is the Bayesian information criterion on the training signals, one more
-for as long as it falls. It asks for more signals before it allows for a second component.
-
-    BIC = p log n - 2 log-likelihood,       p = K (nodes + nodes (nodes + 1) / 2) + K - 1
 
 **Thousands of nodes.** Above ``LARGE`` nodes whole covariances cost too much. The mixture is then fitted in ``RANK``
 leading principal coordinates, and all directions that these leave out share one variance: components are of low rank,
-``p`` counts ``RANK`` in place of the nodes, and nothing grows faster than ``nodes RANK``, but for one covariance.
+and nothing grows faster than ``nodes RANK``, but for one covariance.
 """
 
 from __future__ import annotations
@@ -62,16 +58,6 @@ def select(train: Tensor, val: Tensor) -> Mixture:  # (samples, d) each, complet
     return best
 
 
-def select_by_bic(train: Tensor) -> Mixture:  # (samples, d), complete
-    """The mixture with as many components as the Bayesian information criterion wants."""
-    best = fit(train, 1)
-    for larger in _larger(train):
-        if bic(larger, train) >= bic(best, train):
-            break
-        best = larger
-    return best
-
-
 def _larger(train: Tensor) -> Iterator[Mixture]:
     """Mixtures of more and more components, as far as there are signals for them."""
     counts = [count for count in COMPONENTS if len(train) >= 4 * count]
@@ -79,13 +65,6 @@ def _larger(train: Tensor) -> Iterator[Mixture]:
         for tried, count in enumerate(counts):
             advance(tried, f"{count} components")
             yield fit(train, count)
-
-
-def bic(mixture: Mixture, z: Tensor) -> float:
-    """The Bayesian information criterion of a mixture on signals ``z`` (samples, d)."""
-    count, modes = len(mixture.parts), mixture.parts[0].B.shape[1]
-    free = count * (modes + modes * (modes + 1) / 2) + count - 1
-    return free * math.log(len(z)) - 2 * len(z) * mean_log_prob(mixture, z)
 
 
 def mean_log_prob(mixture: Mixture, z: Tensor) -> float:
