@@ -22,12 +22,11 @@ from . import long_frames, readings
 from .core import device as devices
 from .core import progress
 from .core.errors import InputError, whole_number
-from .core.rows import evenly
 from .data.dataset import Dataset
 from .data.graph_source import graph_of
 from .data.layout import Layout
 from .data.marginals import Marginals
-from .data.normalizer import Normalizer, check_signals
+from .data.normalizer import check_signals
 from .data.origin import Origin
 from .data.series import Series
 from .data.series_dataset import SeriesDataset
@@ -286,12 +285,6 @@ class GRCD:
     def fresh_network(self) -> nn.Module:
         """The network before training."""
         return fit.fresh_network(self.space, self._config, self.device)
-
-    def seconds_per_update(self, train: ArrayLike) -> float:
-        """Seconds that an update takes here, measured on a few of the signals ``train`` (samples, nodes)."""
-        x = check_signals(train, self.space, "training signals", gaps=True)
-        z = Normalizer.fit(x, self.graph).apply(x, evenly(len(x), 1000))
-        return fit.seconds_per_update(self.space, self._config, self.device, z)
 
     # -- sampling --------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,9 @@ import pickle
 import re
 import shutil
 import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -380,3 +383,44 @@ def test_a_method_added_is_part_of_the_main_suite(bench, monkeypatch, trainings)
     assert trainings == ["grcd-epsilon-heun"]  # the first that has this network
     assert bench.read(cells[0])["spent"] == 4
     assert "| mine | **" in bench.table("main", cells, "md")
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs a group of processes to interrupt")
+def test_an_interrupt_ends_all_workers_at_once_and_without_a_word(tmp_path):
+    """As a terminal sends it, to all processes: those at work, and those that have not begun."""
+    (tmp_path / "program.py").write_text(
+        """
+import pathlib, sys, time
+from grcd.core import interrupts
+
+
+def work(group):
+    pathlib.Path(group[0]).touch()
+    time.sleep(600)
+
+
+if __name__ == "__main__":
+    interrupts.watch()
+    from grcd.bench import runner
+    try:
+        list(runner._each(work, [["a"], ["b"], ["c"]], 2))
+    except KeyboardInterrupt:
+        sys.exit(interrupts.STATUS)
+"""
+    )
+    program = subprocess.Popen(
+        [sys.executable, "program.py"], cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    while not (tmp_path / "a").exists() and program.poll() is None:
+        time.sleep(0.05)
+    os.killpg(program.pid, signal.SIGINT)
+    said = program.communicate(timeout=300)[1]  # workers sleep for longer
+    assert (program.returncode, said) == (130, "")
+    assert not (tmp_path / "c").exists()
+    for _ in range(600):  # nobody is left, but for who minds the semaphores, for a moment
+        try:
+            os.killpg(program.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("a worker is left")

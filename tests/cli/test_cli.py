@@ -36,6 +36,21 @@ def test_help_needs_no_torch():
         assert command in said
 
 
+def test_a_command_loads_nothing_slow_that_it_does_not_use():
+    """A compiler and statistics take longer to load than most commands work."""
+    code = """
+import sys, torch, grcd.model
+from grcd.core.device import arithmetic
+with arithmetic():
+    print(torch.are_deterministic_algorithms_enabled())
+slow = {"scipy.stats", "scipy.optimize", "sklearn", "pandas", "matplotlib"}
+slow |= set() if torch.cuda.is_available() else {"torch._inductor", "torch._dynamo"}  # a GPU's kernels are compiled
+print(sorted(slow & set(sys.modules)), torch.are_deterministic_algorithms_enabled())
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert result.stdout == "True\n[] False\n", result.stderr
+
+
 @pytest.mark.parametrize(("setting", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
 def test_the_command_lets_threads_sleep_and_an_import_changes_no_environment(setting, policy):
     code = """
@@ -255,14 +270,15 @@ def test_nan_marks_a_gap_anyway_and_infinity_marks_none(folder, here):
     assert "a finite number" in refused(here("train", "--data", "tiny.npz", "--missing", "inf", cwd=folder))
     np.savetxt(folder / "nan.csv", [[1, 2], [3, 4], [5, 1], [0, 3]], delimiter=",", header="a,b", comments="")
     done = here("data", "inspect", "nan.csv", "--missing", "nan", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (2, "")  # for there is no graph
+    assert "x no graph was given" in done.stdout
 
 
 def test_a_name_that_standard_output_cannot_show_never_ends_a_command(tmp_path):
     (tmp_path / "größe.csv").write_text("time,Ελλάδα,b\n1,,2\n2,3,4\n3,5,1\n", encoding="utf-8")
     ascii_only = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
     plain = run("data", "inspect", "größe.csv", cwd=tmp_path, env=ascii_only)
-    assert plain.returncode == 0, plain.stderr
+    assert (plain.returncode, plain.stderr) == (2, "")  # for there is no graph
     assert r"most at \u0395\u03bb" in plain.stdout
     found = json.loads(run("data", "inspect", "größe.csv", "--json", cwd=tmp_path, env=ascii_only).stdout)
     assert found["signals"]["missing_most_at"] == {"Ελλάδα": pytest.approx(1 / 3)}

@@ -364,6 +364,54 @@ def test_evaluation_takes_data_and_options_from_the_run(folder, grcd_here):
     assert grcd_here("evaluate", "m.npz", "--run", "moments", "--json") == asked
 
 
+@pytest.fixture(scope="module")
+def settled(folder):
+    """A run without a network whose data have markers, a node to leave out, splits of their own and limits."""
+    x = np.where(np.isnan(X[..., 0]), -99.0, X[..., 0])
+    part = np.where(np.arange(ROWS) % 60 < 40, "train", np.where(np.arange(ROWS) % 60 < 50, "val", "test"))
+    (folder / "marked").mkdir()
+    wide(x).assign(part=part).to_csv(folder / "marked" / "rows.csv", index=False)
+    wide(x).to_csv(folder / "marked" / "later.csv", index=False)
+    options = {"missing": [-99], "drop": ["d"], "split_by": "part"}
+    given = ["--missing", -99, "--drop", "d", "--split-by", "part", "--support", -20, 40, "--graph", "../g.csv"]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, window, network in (("w", 4, "max_updates=0"), ("m", 1, "backbone=none")):
+            how = ["--window", window, "--set", network, "--device", "cpu", "--out", f"../settled-{name}"]
+            assert _run(patch, folder / "marked", "train", "--data", "rows.csv", *given, *how) == 0
+    return options
+
+
+@pytest.mark.filterwarnings("ignore:4.44% of the readings are missing")
+def test_a_run_brings_its_data_with_their_options_from_wherever_it_is_asked(folder, grcd_here, settled):
+    from grcd.data import load_dataset
+
+    source = folder / "marked" / "rows.csv", folder / "g.csv"
+    grcd_here("sample", "settled-w", "-n", 20, "--out", "w.npz", "--force")
+    windows = read_windows(folder / "w.npz").signals
+    expected = grcd.evaluate(windows, load_series(*source, **settled)).to_dict()
+    assert json.loads(grcd_here("evaluate", "w.npz", "--run", "settled-w", "--json")) == expected
+    grcd_here("sample", "settled-m", "-n", 60, "--out", "m.npz", "--force")
+    signals = np.load(folder / "m.npz")["signals"]
+    data = load_dataset(*source, **settled)
+    expected = grcd.evaluate(signals, data, controls=True, support=(-20, 40)).to_dict()
+    assert json.loads(grcd_here("evaluate", "m.npz", "--run", "settled-m", "--controls", "--json")) == expected
+    assert expected != grcd.evaluate(signals, data, controls=True, support=(9, 11)).to_dict()
+
+
+@pytest.mark.parametrize("run", ["settled-w", "settled-m"])
+def test_what_training_dropped_is_taken_and_left_out(folder, here, settled, run):
+    done = here("impute", run, "--observed", "marked/later.csv", "--out", "f.csv", *DRAWS, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "d was left out of the training" in done.stderr
+    filled = pd.read_csv(folder / "f.csv")
+    assert [*filled.columns[1:4]] == ["a", "b", "c"]
+    assert "d" not in filled
+    assert filled[["a", "b", "c"]].min().min() >= -20  # no marker is left
+    seen = ~np.isnan(X[:, :3, 0])
+    np.testing.assert_array_equal(filled[["a", "b", "c"]].to_numpy()[seen], X[:, :3, 0][seen])
+    assert here("score", run, "--signals", "marked/later.csv", "--posterior", "reference", cwd=folder).returncode == 0
+
+
 @pytest.mark.parametrize("run", ["one", "two"])
 def test_windows_are_evaluated_against_the_data_of_the_run(folder, grcd_here, run):
     from grcd.evaluation.windows import evaluate

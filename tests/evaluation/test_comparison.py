@@ -127,7 +127,7 @@ def test_gaps_are_refused(tiny, generated, split):
     parts = {name: tiny.split(name).copy() for name in ("train", "val", "test")}
     parts[split][3:5, 2] = np.nan
     with pytest.raises(
-        grcd.InputError, match=f"(?s)got 2 missing readings in the {split}.*expected.*to fix: fill them"
+        grcd.InputError, match=f"(?s)got 2 missing readings in the {split}.*expected.*to fix: .*gaps are filled"
     ):
         distances(generated, grcd.Dataset("gaps", tiny.graph, **parts))
 

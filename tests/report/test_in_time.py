@@ -94,9 +94,10 @@ def test_several_channels_on_one_screen(files, here):
     text = str(shown)
     assert len(text.splitlines()) < 25
     for part in (
-        "300 samples of 3 nodes, 2 channels",
+        "rows        300, every 1h",
+        "sensors     3, 2 channels",
         "degC, 0.0% missing",
-        "every 1h, no break",
+        "; no break",
         "after 6h",
         "window",
     ):

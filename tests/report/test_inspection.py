@@ -49,14 +49,13 @@ def test_facts_by_hand(tmp_path):
     assert m["snr_at_kappa_2"] == pytest.approx((v**2).sum() / v.sum() / 4)
     assert m["modes_sharing_energy"] == pytest.approx(v.sum() ** 2 / (v**2).sum())
     assert m["kappa_suggested"] == 2.0
-    assert m["training_small_s"] > 0
     assert json.loads(json.dumps(found.to_dict()))["signals"] == s
 
 
 def test_the_screen_fits_on_one(tmp_path):
     text = str(inspect(*save(tmp_path, readings())))
     assert len(text.splitlines()) < 25
-    for part in ("100 samples of 4 nodes", "2 pairs", "kappa", "training"):
+    for part in ("rows        100, without times", "sensors     4,", "2 pairs", "kappa", "training"):
         assert part in text
 
 
@@ -80,7 +79,7 @@ def test_one_dominating_mode_asks_for_a_larger_kappa(tmp_path):
         (lambda x: x.__setitem__((slice(0, 9), 1), 0.0), W, "--missing 0"),
         (lambda x: None, np.triu(W), "asymmetric.* -> .*--symmetrize half-sum"),
         (lambda x: None, 0 * W, "the graph has no edges"),
-        (lambda x: None, W, "70 training signals -> 500 or more"),
+        (lambda x: None, W, "70 training rows -> 500 or more"),
         (lambda x: None, W, "1 nodes have no neighbour: d"),
         (lambda x: x.__setitem__((slice(0, 9), 1), -9999.0), W, "exactly -9999.* -> .*--missing -9999"),
     ],
@@ -95,6 +94,54 @@ def test_every_warning_has_its_remedy(tmp_path, change, adjacency, message):
     assert all(f"! {what}\n    -> {do}" in str(found) and do for what, do in found.warnings)
     assert all(f"x {what}\n    -> {do}" in str(found) and do for what, do in found.problems)
     assert found.ready == ("ready to train" in str(found)) == (found.problems == [])
+
+
+def test_what_is_dropped_is_not_counted(tmp_path):
+    x = readings()
+    x[:, 3], x[:50, 0] = 5.0, np.nan
+    kept = inspect(*save(tmp_path, x), drop=["d"])
+    assert kept.ready
+    assert (kept.signals["nodes"], kept.signals["missing"]) == (3, pytest.approx(50 / 300))
+    assert (kept.graph["isolated_nodes"], kept.graph["components"]) == ([], 1)
+    assert not inspect(*save(tmp_path, x)).ready
+
+
+@pytest.mark.parametrize("distances", [True, False], ids=["distances", "positions"])
+def test_a_kernel_that_leaves_nodes_alone_is_named_by_its_options(tmp_path, distances):
+    place = np.array([0.0, 1.0, 2.0, 90.0])
+    pairs = [(i, j) for i in range(4) for j in range(i)]
+    if distances:
+        rows = [(NAMES[i], NAMES[j], place[i] - place[j]) for i, j in pairs]
+        graph = pd.DataFrame(rows, columns=["from", "to", "distance"])
+    else:
+        graph = pd.DataFrame({"node": NAMES, "x": place, "y": 0.0})
+    graph.to_csv(tmp_path / "lying.csv", index=False)
+    found = inspect(save(tmp_path, readings())[0], tmp_path / "lying.csv", bandwidth=1.5)
+    assert found.graph["isolated_nodes"] == ["d"]
+    said = next(do for what, do in found.warnings if "no neighbour: d" in what)
+    assert "raise --bandwidth" in said
+    assert ("lower --threshold" in said) == distances
+
+
+def test_rows_in_time_are_spoken_of_as_windows(tmp_path):
+    """Of a setting of single rows, and of gaps to fill before, there is no talk."""
+    random = np.random.RandomState(0)
+    x = np.abs(np.cumsum(random.standard_normal((400, 1)), axis=0)) + random.random_sample((400, 4))
+    x[random.random_sample(x.shape) < 0.05] = np.nan
+    frame = pd.DataFrame(x, columns=NAMES)
+    frame.insert(0, "time", pd.date_range("2024-01-01", periods=400, freq="h"))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    found = inspect(tmp_path / "t.csv", save(tmp_path, readings())[1])
+    text = str(found)
+    assert "rows        400, every 1h, 2024-01-01 00:00 to 2024-01-17 15:00; no break" in text
+    assert f"learns windows of {found.steps} rows" in text
+    assert found.steps == found.time["window_suggested"] > 1
+    assert "--fill" not in text
+    assert "--set kappa" not in text
+    assert "signals" not in text
+    assert "--support 0 inf" in text
+    order = [text.index(f"\n  {title} ") for title in ("rows", "sensors", "gaps", "past", "graph", "training", "kappa")]
+    assert order == sorted(order)
 
 
 def test_without_a_graph_only_the_signals_are_looked_at(tmp_path):

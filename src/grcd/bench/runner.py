@@ -12,16 +12,19 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ..core import device as devices
+from ..core import interrupts
 from ..core.errors import InputError, whole_number
 from ..core.files import make_folder
 from ..core.progress import bar
@@ -39,6 +42,7 @@ from .windows import measuring as in_time
 from .windows.cells import Windowed
 
 T = TypeVar("T")
+MOMENT = 1.0  # seconds that a worker has to clean up
 PROTOCOL = {"stopping": "paper"}
 COMPARATORS: dict[str, dict[str, Any]] = {  # by method: what the paper's figures say of it in some settings
     name: {setting: {"kappa": suites.NEAR_ZERO[setting]} for setting in suites.CHEAP}  # docs/paper.md
@@ -67,8 +71,8 @@ def run(
         make_folder(runs)  # one that cannot be would fail every cell
     work = partial(_computed, results=make_folder(results), runs=runs, device=device, settings=settings)
     total, computed, failed = sum(map(len, groups)), 0, 0
-    with bar("benchmark", total) as advance:
-        for count, bad in _each(work, groups, jobs):
+    with bar("benchmark", total) as advance, closing(_each(work, groups, jobs)) as done_now:
+        for count, bad in done_now:
             computed, failed = computed + count, failed + bad
             advance(computed, "")
     return computed, failed
@@ -120,12 +124,31 @@ def _chosen(cell: Cell, settings: dict) -> dict:
     return PROTOCOL | dict(METHODS[cell.method].settings) | here | settings | own
 
 
-def _each(work: Callable[[list[Cell]], T], groups: list[list[Cell]], jobs: int) -> Iterator[T]:
+def _each(work: Callable[[list[Cell]], T], groups: list[list[Cell]], jobs: int) -> Generator[T, None, None]:
     if jobs == 1:
         yield from map(work, groups)
         return
-    with ProcessPoolExecutor(min(jobs, len(groups) or 1), mp_context=get_context("spawn")) as pool:
-        yield from pool.map(work, groups)
+    others, count = {*active_children()}, min(jobs, len(groups) or 1)
+    pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=interrupts.serve)
+    try:
+        with interrupts.held():
+            results = pool.map(work, groups)
+        yield from results
+    except BaseException:  # an interrupt above all: nobody waits for what a worker is at
+        _end({*active_children()} - others)
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _end(workers: Collection[BaseProcess]) -> None:
+    """Give them a moment to remove their temporary files; run folders and cells are whole at any time."""
+    for worker in workers:
+        worker.terminate()
+    until = time.monotonic() + MOMENT
+    for worker in workers:
+        worker.join(max(0.0, until - time.monotonic()))
+        worker.kill()
 
 
 def _groups(cells: Sequence[Cell]) -> list[list[Cell]]:

@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binomtest
-from scipy.stats import t as student
+from scipy.special import stdtr
 
 from .measured import LEAST, Entry
 
@@ -95,10 +94,12 @@ def _welch(one: float, n: int, other: float, m: int) -> tuple[float, float]:
 
 def _student(mean: float, error: float, freedom: float) -> float:
     """The two-sided p value of a mean with this standard error."""
-    return float(2 * student.sf(abs(mean) / error, freedom)) if error else float(mean == 0)
+    return float(2 * stdtr(freedom, -abs(mean) / error)) if error else float(mean == 0)
 
 
 def _shift(logs: Sequence[float], mean: float, p: float) -> Shift:
+    from scipy.stats import binomtest  # which is slow to load
+
     above = sum(log > 0 for log in logs)
     sign = float(binomtest(above, len(logs)).pvalue)
     return Shift(mean, p, sign, math.exp(min(logs)), math.exp(max(logs)), len(logs))

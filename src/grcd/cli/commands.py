@@ -189,11 +189,11 @@ def evaluate(
     if (data is None) == (run is None):
         got = "no data to compare with" if data is None else "--data and --run"
         raise InputError(got, "one of --data FILE and --run RUN", "give one of them")
-    source, common = {"source": data, **options}, options["common"]
+    source, common, support = {"source": data, **options}, options["common"], None
     if run is not None:
         refuse_without_data(options)
         model = load(run, "cpu")
-        source = of_run(model.facts, run)
+        source, support = of_run(model.facts, run), model.config.bounds
         if windows.of(model) is not None:
             extra = {"--observed-only": observed_only, "--controls": controls, "--distances": distances}
             windows.evaluate(file, source, split, common, as_json, [name for name, asked in extra.items() if asked])
@@ -201,7 +201,7 @@ def evaluate(
     dataset = load_dataset(**source)
     table = read_signals(file, nodes=dataset.graph.node_ids)
     signals, _ = fitted(table.values, table.node_ids, dataset.graph, str(file), common=common)
-    scores = score(signals, dataset, split, observed_only=observed_only, controls=controls)
+    scores = score(signals, dataset, split, observed_only=observed_only, controls=controls, support=support)
     beyond = measured(signals, dataset, split) if distances else {}
     if as_json:
         named = {name: distance.to_dict() for name, distance in beyond.items()}

@@ -64,7 +64,10 @@ def inspect_data(
     picture: Annotated[Path | None, typer.Option(help="Draw it too: a .png file.")] = None,
     force: Force = False,
 ) -> None:
-    """One screen that tells whether these data suit the method, with a remedy for whatever does not."""
+    """One screen on your data: what is there, what can be done with it, and a remedy for whatever is wrong.
+
+    Exits with status 2 where data cannot be trained on as they are.
+    """
     from ..core.errors import InputError
     from ..core.files import refuse_existing
     from ..data.formats.channels import named
@@ -82,10 +85,12 @@ def inspect_data(
     if as_json:
         values = {file: inspection.to_dict() for file, inspection in inspections.items()}
         print(json.dumps(values[files[0]] if len(files) == 1 else values))
-        return
-    print("\n\n".join(str(inspection) for inspection in inspections.values()))
-    if picture is not None and picture.exists():
-        print(f"drawn: {picture}")
+    else:
+        print("\n\n".join(str(inspection) for inspection in inspections.values()))
+        if picture is not None and picture.exists():
+            print(f"drawn: {picture}")
+    if not all(inspection.ready for inspection in inspections.values()):
+        raise typer.Exit(2)
 
 
 @app.command()

@@ -117,7 +117,9 @@ def _moments(
     from ..data.origin import Origin
     from ..model import EVALUATIONS
 
-    table = read_observed(file, model.graph, marks or Origin.of_run(model.facts).markers or (), common, absent=True)
+    origin = Origin.of_run(model.facts)
+    marks, common = marks or origin.markers or (), common or origin.common
+    table = read_observed(file, model.graph, marks, common, True, origin.dropped)
     n, nfe, *others = draws
     parts = model.fillings(table.x, n, EVALUATIONS if nfe is None else nfe, *others)
     fillings = ((rows, drawn[:, :, table.order]) for rows, drawn in parts)

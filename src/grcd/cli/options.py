@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import typing
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,8 @@ Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
+
+FILES = ("source", "graph", "val", "test", "data_dir")  # options that name files
 
 # Those that say which data one works on, by name: annotation and default.
 DATA: dict[str, tuple[Any, Any]] = {
@@ -97,15 +100,26 @@ def refuse_without_data(values: dict) -> None:
         raise InputError(f"{names} without --data", "both, or neither", "add --data FILE, or leave it out")
 
 
+def located(file: str, folder: str | None) -> str:
+    """A file that a run remembers, NAME=FILE too: where it lies from here or, if nowhere, from where it was trained."""
+    name, equals, path = file.rpartition("=")
+    there = os.path.join(folder or "", path)
+    return file if os.path.exists(path) or not os.path.exists(there) else f"{name}{equals}{there}"
+
+
+def _found(value: Any, folder: str | None) -> Any:
+    return [located(part, folder) for part in value] if isinstance(value, list) else located(str(value), folder)
+
+
 def of_run(manifest: dict, run: Path) -> dict:
     """What ``load_dataset`` takes to bring the data of a run again, as far as the run remembers."""
     from ..core.errors import InputError
     from ..data.catalog import DATASETS
     from ..data.origin import Origin
 
-    remembered, name = Origin.of_run(manifest).options, manifest["data"]["name"]
-    if remembered and {*remembered} <= {"source", *DATA}:
-        return remembered
+    origin, name = Origin.of_run(manifest), manifest["data"]["name"]
+    if origin.options and {*origin.options} <= {"source", *DATA}:
+        return {key: _found(value, origin.folder) if key in FILES else value for key, value in origin.options.items()}
     if name in DATASETS:
         return {"source": name}
     raise InputError(

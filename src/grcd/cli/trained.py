@@ -173,7 +173,9 @@ def augment(
         _augment_rows(model, series, signals, out, strength, n, nfe, seed, common, every, covariates)
         return
     file = windows.moments_only(signals, "--signals", covariates=covariates, every=every)
-    table = read_observed(file, model.graph, Origin.of_run(model.facts).markers or (), common)
+    origin = Origin.of_run(model.facts)
+    common = common or origin.common
+    table = read_observed(file, model.graph, origin.markers or (), common, dropped=origin.dropped)
     variations = model.augment(table.x, strength, n, nfe, seed)[:, :, table.order]
     times = table.times if n == 1 else None  # of several variations none is the one of that time
     write_signals(out, variations.reshape(-1, len(table.order)), tuple(table.node_ids), model.unit, times)

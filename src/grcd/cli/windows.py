@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core import ranks
+from .options import located
 
 if TYPE_CHECKING:
     import numpy as np
@@ -130,7 +132,7 @@ def remembered(
 ) -> Any:
     """A dataset, of either kind, with what brings it again."""
     source = sources[0] if len(sources) == 1 else list(sources)
-    origin = replace(data.origin, options={"source": source, **options}, command=command)
+    origin = replace(data.origin, options={"source": source, **options}, command=command, folder=os.getcwd())
     if covariates is not None:
         origin = replace(origin, further={**origin.further, "covariates": str(covariates)})
     return replace(data, origin=origin)
@@ -209,8 +211,9 @@ def observed(
     from ..data.origin import Origin
 
     wanted = Wanted(series.space.graph, series.channels, series.units, series.interval)
-    marks = missing or Origin.of_run(model.facts).markers or ()
-    return read_observed_series(files, wanted, marks, common, absent, every)
+    origin = Origin.of_run(model.facts)
+    marks, common = missing or origin.markers or (), common or origin.common
+    return read_observed_series(files, wanted, marks, common, absent, every, origin.dropped)
 
 
 def filled(series: SeriesModel, table: ObservedSeries, times: Any, levels: Sequence[float]) -> Filled:
@@ -255,8 +258,9 @@ def remembered_covariates(model: GRCD) -> Path | None:
     """The file that a run was trained with."""
     from ..data.origin import Origin
 
-    file = Origin.of_run(model.facts).further.get("covariates")
-    return None if file is None or not model.series.covariates else Path(file)
+    origin = Origin.of_run(model.facts)
+    file = origin.further.get("covariates")
+    return None if file is None or not model.series.covariates else Path(located(file, origin.folder))
 
 
 def read(file: Path) -> Covariates:
@@ -294,7 +298,8 @@ def evaluate(file: Path, source: dict[str, Any], split: str, common: bool, as_js
     from ..evaluation import windows as evaluation
 
     if asked:
-        raise InputError(f"{', '.join(asked)} for windows", "aMMD and the floor", "leave them out")
+        do = f"leave {'it' if len(asked) == 1 else 'them'} out; grcd report RUN compares with the run's own reference"
+        raise InputError(f"{', '.join(asked)} for windows", "aMMD and the floor: the rest is of single rows", do)
     data = load_series(**source)
     scores = evaluation.evaluate(read_samples(file, data, common), data, split)
     if as_json:

@@ -60,13 +60,21 @@ def arithmetic(precision: str = "highest") -> Iterator[None]:
         False,  # would write every buffer twice, for programs that read what they never wrote
     )
     torch.set_float32_matmul_precision(precision)
-    torch.use_deterministic_algorithms(True)
+    _deterministic(True)
     try:
         yield
     finally:
         torch.set_float32_matmul_precision(before[0])
-        torch.use_deterministic_algorithms(before[1])
+        _deterministic(before[1])
         switches.fill_uninitialized_memory = fill
+
+
+def _deterministic(wanted: bool) -> None:
+    """As `torch.use_deterministic_algorithms`; without a GPU not through it: it loads the compiler, for a second."""
+    if torch.cuda.is_available():
+        torch.use_deterministic_algorithms(wanted)
+    else:
+        torch.set_deterministic_debug_mode("error" if wanted else "default")
 
 
 def captured(work: Callable[[], object]) -> Callable[[], None]:

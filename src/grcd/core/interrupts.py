@@ -3,6 +3,9 @@
 While modules load libraries turn an interrupt into errors of their own, or swallow it: there the process is left at
 once, after its temporary files are removed. One that strikes where Python cannot raise it (in a finaliser) is sent
 again.
+
+A process that works for another leaves interrupts to that one, which ends it by SIGTERM: a terminal sends its Ctrl-C to
+both, and one of them has to say so. It is born with both signals ``held``, and ``serve`` lets SIGTERM through.
 """
 
 from __future__ import annotations
@@ -10,7 +13,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 STATUS = 130
@@ -35,6 +39,31 @@ def watch() -> None:
             usual(failure)
 
     sys.unraisablehook = again
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Interrupts wait for the end of this block, and processes that are started in it are born with them held."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def serve() -> None:
+    """In a process that works for another: to be ended is to clean up and go, at once and without a word."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        clean()
+        os._exit(STATUS)
+
+    signal.signal(signal.SIGTERM, end)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
 
 def ignore() -> None:

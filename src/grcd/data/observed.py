@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,9 +35,10 @@ def read_observed(
     missing: Sequence[float] = (),  # values that mark a gap
     common: bool = False,  # drop columns that the graph does not have
     absent: bool = False,  # a node without a column has a gap everywhere
+    dropped: Collection[str] = (),  # nodes that the training left out, and that are left out here
 ) -> Observed:
     """Signals from a file, with one column for each node of the graph."""
-    table = read_signals(file, nodes=graph.node_ids)
+    table = without(dropped, read_signals(file, nodes=graph.node_ids))
     table = with_gaps(table, graph, str(file)) if absent else table
     values = np.array(table.values, np.float64)  # a copy: columns are put in order in place
     gaps.mark(values, missing)
@@ -47,6 +48,17 @@ def read_observed(
     names = [name for name in table.node_ids or graph.node_ids if name in place]
     x = check_signals(x, SignalSpace(graph), str(file), least=1, gaps=True)
     return Observed(x, table.times, names, [place[name] for name in names])
+
+
+def without(dropped: Collection[str], table: Table) -> Table:
+    """Leave out the columns of nodes that the training left out."""
+    columns = [i for i, name in enumerate(table.node_ids or ()) if name not in dropped]
+    if table.node_ids is None or len(columns) == len(table.node_ids):
+        return table
+    names = [name for name in table.node_ids if name in dropped]
+    note = Note(f"{some(names)} {'was' if len(names) == 1 else 'were'} left out of the training", "left out here too")
+    ids = tuple(table.node_ids[i] for i in columns)
+    return replace(table, values=table.values[:, columns], node_ids=ids, notes=(*table.notes, note))
 
 
 def with_gaps(table: Table, graph: Graph, where: str) -> Table:

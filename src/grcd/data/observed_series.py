@@ -6,7 +6,7 @@ Whatever is asked of such a model takes rows at the interval it was trained at: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from .formats.table import Table
 from .matching import fitted
 from .normalizer import check_signals
 from .notes import Note, warn
-from .observed import with_gaps
+from .observed import with_gaps, without
 from .series import Series, interval_of
 from .timeline import refuse_interval
 
@@ -69,6 +69,7 @@ def read_observed_series(
     common: bool = False,  # drop columns and channels that the model does not know
     absent: bool = False,  # a node or a channel that is not there has a gap everywhere
     every: str | None = None,
+    dropped: Collection[str] = (),  # nodes that the training left out, and that are left out here
 ) -> ObservedSeries:
     """Rows in time from a file, or from several, each as `NAME=FILE`."""
     where = ", ".join(str(named(file)[1]) for file in files)
@@ -77,7 +78,7 @@ def read_observed_series(
     long = len(files) > 1 or any(table.long for table in tables.values())
     channels = Channels.of(tables, where)
     channels, places, notes = _known_channels(channels, wanted, where, common, absent)
-    values, node_ids, order, more = _known_nodes(channels, wanted.graph, where, common, absent)
+    values, node_ids, order, more = _known_nodes(channels, wanted.graph, where, common, absent, dropped)
     gaps.mark(values.reshape(len(values), -1), missing)
     _refuse_values(values, wanted, where)
     series = Series(values, channels.times)
@@ -127,11 +128,11 @@ def _other_channels(strange: list[str], lacking: list[str], wanted: Wanted, wher
 
 
 def _known_nodes(
-    channels: Channels, graph: Graph, where: str, common: bool, absent: bool
+    channels: Channels, graph: Graph, where: str, common: bool, absent: bool, dropped: Collection[str]
 ) -> tuple[np.ndarray, list[str], list[int], tuple[Note, ...]]:
     """Values in the graph's order of nodes, the names of the files in theirs, and where those are in the graph's."""
     rows, width, count = channels.values.shape
-    numbers = Table(np.arange(width, dtype=float)[None], channels.node_ids)
+    numbers = without(dropped, Table(np.arange(width, dtype=float)[None], channels.node_ids))
     numbers = with_gaps(numbers, graph, where) if absent else numbers
     if numbers.node_ids is None and width != len(graph):
         got = f"{width} columns without names in {where}"

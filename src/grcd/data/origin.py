@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 KEYS = {"options": "asked"}  # fields that are written under another name
-ENTRIES: dict[str, Any] = {"asked?": {}, "command?": str, "unit?": str}  # what a run's manifest is checked for
+# What a run's manifest is checked for.
+ENTRIES: dict[str, Any] = {"asked?": {}, "command?": str, "folder?": str, "unit?": str}
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Origin:
     channels: list[str] | None = None  # of a series
     options: dict[str, Any] | None = None  # those of ``load_dataset`` that bring the same data again, source included
     command: str | None = None  # that trained the run
+    folder: str | None = None  # in which it was given: where relative paths start
     further: dict[str, Any] = field(default_factory=dict)  # whatever else a caller of ``fit`` wants to be kept
 
     @classmethod
@@ -45,6 +47,16 @@ class Origin:
         """As a run's manifest has it; of a model that no run knows of, nothing."""
         return cls.of(manifest.get("data", {}).get("made", {}))
 
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Nodes that the options left out."""
+        return tuple(map(str, (self.options or {}).get("drop", ())))
+
+    @property
+    def common(self) -> bool:
+        """Whether the options left out what only the signals or only the graph had."""
+        return bool((self.options or {}).get("common", False))
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON. A split that is not random has no seed, and says so."""
         values = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "further"}
@@ -53,6 +65,6 @@ class Origin:
         return {KEYS.get(key, key): value for key, value in kept.items()} | self.further
 
     def prepared(self) -> dict[str, Any]:
-        """How the signals were prepared: all that is known but for options and command."""
-        aside = {KEYS["options"], "command"}
+        """How the signals were prepared: all that is known but for options, command and its folder."""
+        aside = {KEYS["options"], "command", "folder"}
         return {key: value for key, value in self.to_dict().items() if key not in aside}

@@ -102,6 +102,7 @@ def evaluate(
     device: torch.device | str = "cpu",
     observed_only: bool = False,
     controls: bool = False,
+    support: tuple[float, float] | None = None,
 ) -> Scores:
     """``Scores`` of signals by themselves; arguments as those of ``held_out.evaluate``."""
     if not isinstance(data, Dataset):
@@ -112,15 +113,13 @@ def evaluate(
         )
     x = check_signals(signals, SignalSpace(data.graph), "generated signals")
     held_out, seen = _held_out(data, split, observed_only)
+    bounds = (-np.inf, np.inf) if support is None else support
 
     def compared(x: np.ndarray) -> Scores:
         return ammd(data.normalizer.apply(x), held_out, data.graph, device, (None, seen))
 
-    beside = (
-        {name: compared(draw(control, data, len(x), 0)) for name, control in fitted(data, mixture=True).items()}
-        if controls
-        else {}
-    )
+    known = fitted(data, mixture=True) if controls else {}
+    beside = {name: compared(draw(control, data, len(x), 0).clip(*bounds)) for name, control in known.items()}
     return replace(compared(x), floor=floor(data, split, device, observed_only), controls=beside)
 
 

@@ -143,7 +143,8 @@ def _whole(data: Dataset, split: str) -> np.ndarray:  # (samples, nodes)
         raise InputError(
             f"{gaps} missing readings in the {split} signals of {data.name}",
             "none: distances compare whole signals",
-            "fill them, for example with --fill linear (load_dataset(..., fill='linear')), or go without distances",
+            "go without distances, or compare with data whose gaps are filled: --data FILE --fill linear, in place of a"
+            " run (load_dataset(..., fill='linear'))",
         )
     if len(signals) < 2 * PARTS:
         raise InputError(

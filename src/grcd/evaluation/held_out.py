@@ -20,6 +20,7 @@ def evaluate(
     device: torch.device | str = "cpu",
     observed_only: bool = False,
     controls: bool = False,
+    support: tuple[float, float] | None = None,
 ) -> Scores:
     """``Scores``: aMMD of signals against a split, both z-scored with training statistics; the floor beside.
 
@@ -32,9 +33,10 @@ def evaluate(
                         still have gaps there is no other way
     ``controls``        whether as many signals from each control are compared too: what a covariance, or a few of
                         them, achieve without a network (the mixture takes a minute on METR-LA)
+    ``support``         LOW, HIGH that the readings of controls keep to, as those of a model with that support do
     """
     if not isinstance(data, SeriesDataset):
-        return of_signals(signals, data, split, device, observed_only, controls)
+        return of_signals(signals, data, split, device, observed_only, controls, support)
     if controls:
         raise InputError("controls for windows", "none: they are of signals by themselves", "leave controls out")
     return windows.evaluate(signals, data, split, device)

@@ -27,8 +27,6 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 import torch
-from scipy.interpolate import CubicSpline
-from scipy.optimize import minimize
 from torch import Tensor
 
 from ..core import factors
@@ -227,6 +225,9 @@ def polynomial(x: np.ndarray, graph: Graph) -> Precision:
 
     ``x`` (samples, nodes), complete; ``L`` is the symmetric normalised Laplacian.
     """
+    from scipy.interpolate import CubicSpline  # which are slow to load, and of no use to a trained run
+    from scipy.optimize import minimize
+
     L, d = graph.normalized, len(graph)
     columns = x[evenly(len(x), FEW)].astype(np.float64).T
     smooth = L @ columns

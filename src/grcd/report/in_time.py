@@ -101,9 +101,6 @@ def lines(f: dict[str, Any]) -> list[tuple[str, str]]:
     if not f:
         return []
     shown = [] if len(f["channels"]) < 2 else _channel_lines(f["channels"])
-    every = f"every {f['interval']}" if f["interval"] else "without times"
-    breaks = f"{f['breaks']} break{'s' * (f['breaks'] != 1)}" if f["breaks"] else "no break"
-    shown.append(("rows", f"{every}, {breaks}; {f['longest_stretch']:,} in a row"))
     known = [f"{value:.2f} after {lag}" for lag, value in f["autocorrelation"].items() if value is not None]
     shown.append(("past", f"correlation {', '.join(known)}" if known else "no correlation can be told"))
     if f["calendar_explains"] is not None:

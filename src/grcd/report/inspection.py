@@ -21,10 +21,9 @@ from numpy.typing import ArrayLike
 from ..core.errors import InputError, some
 from ..core.rows import blocks
 from ..data import catalog, gaps, outliers
-from ..data.assembly import Opened
+from ..data.assembly import Opened, leave_out
 from ..data.catalog.named import Published
 from ..data.channels import Channels
-from ..data.dataset import Dataset
 from ..data.formats.channels import named
 from ..data.formats.table import SeveralChannels, Table
 from ..data.loading import opened, opened_series
@@ -33,14 +32,19 @@ from ..data.notes import Note
 from ..data.options import Options
 from ..data.series import Series
 from ..data.series_dataset import assembled
+from ..data.times import as_text
 from ..graphs.graph import Graph
 from ..references.covariance import ledoit_wolf
 from ..references.gaussian import off_diagonal_energy, spectral
-from . import in_time
+from . import in_time, screen
 
 KAPPA, LARGEST_SNR = 2.0, 7.2
 FEW = 500  # training signals below which covariance and network have little to learn from
-LAPTOP: dict[str, Any] = {"width": 32, "max_updates": 2000}  # a network that two cores train in minutes
+NEAR = 0.05  # share of their range within which the least of readings is near zero
+KERNELS = {  # by what a graph says of its origin: what links nodes that its weights leave alone
+    "distance table": "raise --bandwidth, or lower --threshold",
+    "Gaussian weights": "raise --bandwidth",
+}
 
 
 class Remark(NamedTuple):
@@ -61,6 +65,7 @@ class Inspection:
     problems: list[Remark]
     warnings: list[Remark]
     time: dict = field(default_factory=dict)  # nothing for signals that have no order
+    steps: int = 1  # rows of the windows that a training would learn, unless told otherwise
 
     @property
     def ready(self) -> bool:
@@ -75,17 +80,10 @@ class Inspection:
 
     def __str__(self) -> str:
         verdict = "ready to train" if self.ready else "cannot be trained on yet, see x below"
-        lines = [f"{self.name}: {verdict}"]
-        time = in_time.lines(self.time)
-        for title, text in (
-            *_signal_lines(self.signals),
-            *time,
-            *_graph_lines(self.graph),
-            *_method_lines(self.method),
-        ):
-            lines.append(f"  {title:<12}{text}")
-        for mark, pairs in (("x", self.problems), ("!", self.warnings)):
-            lines += [f"  {mark} {what}\n    -> {do}" for what, do in pairs]
+        facts = {"signals": self.signals, "time": self.time, "graph": self.graph, "method": self.method}
+        lines = [f"{self.name}: {verdict}", *screen.lines(facts, self.steps, self.ready)]
+        for mark, remarks in (("x", self.problems), ("!", self.warnings)):
+            lines += [f"  {mark} {what}\n    -> {do}" for what, do in remarks]
         return "\n".join(lines)
 
 
@@ -107,31 +105,47 @@ def inspect(
         data = _opened(source, graph, options, problems)
     except SeveralChannels:
         return _series(source, Options.of({"graph": graph, **options}))
-    readings = _Readings.of(data)
-    time = _in_time(data, warnings)
+    table, network = _left(data)
+    readings = _Readings.of(table, data.options)
+    time = _in_time(data, table, warnings)
+    steps = _steps(data, time)
     problems += readings.problems()
+    warnings += readings.limits()
     graph_facts, method = {}, {}
-    if data.graph is None:
+    if network is None:
         problems.append(Remark("no graph was given", "name its file with --graph"))
     else:
-        graph_facts = _graph(data.graph, warnings)
-        method = _method(data, readings, problems, warnings)
+        graph_facts = _graph(network, warnings)
+        method = _method(data, readings, problems, warnings, steps)
     if not method:  # else it is among the dataset's own notes
-        names = data.table.node_ids or readings.node_ids  # values are in the order of the file
-        warnings += map(_remark, outliers.notes(data.table.values, names, data.table.times))
+        warnings += map(_remark, outliers.notes(table.values, readings.node_ids, table.times))
     if picture is not None and "snr_at_kappa_2" in method:
         from .pictures import inspected, save
 
         save(inspected(data.dataset), picture)
-    return Inspection(data.name, readings.facts(data), graph_facts, method, problems, warnings, time)
+    return Inspection(data.name, readings.facts(data), graph_facts, method, problems, warnings, time, steps)
 
 
-def _in_time(data: Opened, warnings: list[Remark]) -> dict:
+def _left(data: Opened) -> tuple[Table, Graph | None]:
+    """Without the nodes that were dropped."""
+    if data.graph is None or data.settled is not None:
+        return data.table, data.graph
+    return leave_out(data.options.drop, data.table, data.graph)
+
+
+def _steps(data: Opened, time: dict) -> int:
+    """Rows of a window, as `grcd train` would suggest them of such a file."""
+    apart = data.options.fill not in (None, "none") or data.options.cap
+    taken = time and time["interval"] and data.where not in catalog.DATASETS and not apart
+    return time["window_suggested"] if taken and not (data.graph is not None and data.graph.large) else 1
+
+
+def _in_time(data: Opened, table: Table, warnings: list[Remark]) -> dict:
     """Of rows as they were read; those that were drawn, or chosen before, have no order."""
     if data.settled is not None or data.options.split_by == "random":
         return {}
     named = catalog.DATASETS.get(data.name) if data.where == data.name else None
-    channels = Channels.of({named.channel if isinstance(named, Published) else "": data.table}, data.where)
+    channels = Channels.of({named.channel if isinstance(named, Published) else "": table}, data.where)
     if isinstance(named, Published) and named.channels is not None:
         channels = named.channels(named.source.folder(data.options.data_dir))
     series = Series(channels.values, channels.times)
@@ -161,12 +175,13 @@ def _series(source: Any, options: Options) -> Inspection:
             data = assembled(name, channels, network, options, where)
             series, method = replace(data.series, borders=()), {"split": [len(data.rows(s)) for s in data.splits]}
             channels, warnings = replace(channels, node_ids=data.node_ids), [_remark(note) for note in data.notes]
+            network = data.graph  # without what was dropped
         except InputError as error:
             problems.append(Remark(error.got, error.do))
     rows, nodes = series.values.shape[:2]
     ids = [f"{node} {channel}" for node in channels.node_ids or range(nodes) for channel in channels.names]
     opened = Opened(name, Table(series.values.reshape(rows, -1), tuple(ids), series.times), network, options, where)
-    readings = _Readings.of(opened)
+    readings = _Readings.of(opened.table, options)
     if readings.constant:
         what = f"{len(readings.constant)} columns never change: {some(readings.constant)}"
         warnings.append(Remark(what, "they say nothing: empty them, or leave the channel out"))
@@ -174,7 +189,7 @@ def _series(source: Any, options: Options) -> Inspection:
     signals["unit"] = ", ".join(channels.units) if any(channels.units) else None
     graph = {} if network is None else _graph(network, warnings)
     time = in_time.facts(series, channels.names, channels.units)
-    return Inspection(name, signals, graph, method, problems, warnings, time)
+    return Inspection(name, signals, graph, method, problems, warnings, time, time["window_suggested"])
 
 
 def _opened(source: Any, graph: Any, options: dict, problems: list[Remark]) -> Opened:
@@ -207,10 +222,10 @@ class _Readings:
     high: np.ndarray  # (nodes,)
 
     @classmethod
-    def of(cls, data: Opened) -> _Readings:
-        values = data.table.values
-        gaps.mark(values, data.options.missing or ())  # again when the dataset is made, which changes nothing
-        ids = data.table.node_ids or [str(place) for place in range(values.shape[1])]
+    def of(cls, table: Table, options: Options) -> _Readings:
+        values = table.values
+        gaps.mark(values, options.missing or ())  # again when the dataset is made, which changes nothing
+        ids = table.node_ids or [str(place) for place in range(values.shape[1])]
         return cls(values, ids, gaps.missing(values), *_ranges(values))
 
     @property
@@ -230,6 +245,14 @@ class _Readings:
         do = "leave those nodes out (--drop NAME)"
         return [Remark(f"{len(names)} nodes {what}: {some(names)}", do) for what, names in kinds if names]
 
+    def limits(self) -> list[Remark]:
+        """Readings that come near zero, and never below."""
+        low, high = self.low.min(initial=np.inf), self.high.max(initial=-np.inf)
+        if not 0 <= low < NEAR * high:
+            return []
+        what = f"no reading is below 0, and the least ({low:g}) is near it"
+        return [Remark(what, "if none can be below, --support 0 inf in training keeps generated ones there")]
+
     def facts(self, data: Opened) -> dict:
         table, rows = data.table, len(self.values)
         worst = [i for i in np.argsort(-self.absent, kind="stable")[:3] if self.absent[i]]
@@ -237,7 +260,7 @@ class _Readings:
             "samples": rows,
             "nodes": self.values.shape[1],
             "unit": data.options.unit or table.unit or None,
-            "times": None if table.times is None else f"{_day(table.times[0])} to {_day(table.times[-1])}",
+            "times": None if table.times is None else " to ".join(map(str, as_text(table.times[[0, -1]]))),
             "missing": float(self.absent.sum() / self.values.size),
             "missing_most_at": {self.node_ids[i]: float(self.absent[i] / rows) for i in worst},
             "constant_nodes": self.constant,
@@ -264,11 +287,13 @@ def _graph(graph: Graph, warnings: list[Remark]) -> dict:
         what = f"the graph falls into {graph.components} parts"
         warnings.append(Remark(what, "fine if true; else add edges, or --neighbours"))
     if graph.pairs == 0:
-        do = "check how it was made; positions give one with --neighbours"
+        links = next((how for made, how in KERNELS.items() if made in graph.origin), "")
+        do = links or "check how it was made; positions give one with --neighbours"
         warnings.append(Remark("the graph has no edges", do))
     elif isolated:
         what = f"{len(isolated)} nodes have no neighbour: {some(isolated)}"
-        do = "nothing ties them to the rest, so they are drawn independently: add their edges, or drop them"
+        links = next((how for made, how in KERNELS.items() if made in graph.origin), "add their edges")
+        do = f"nothing ties them to the rest, so they are drawn independently: {links}, or drop them (--drop NAME)"
         warnings.append(Remark(what, do))
     linked = np.diff(graph.weights.indptr)
     return {
@@ -283,7 +308,7 @@ def _graph(graph: Graph, warnings: list[Remark]) -> dict:
     }
 
 
-def _method(source: Opened, readings: _Readings, problems: list[Remark], warnings: list[Remark]) -> dict:
+def _method(source: Opened, readings: _Readings, problems: list[Remark], warnings: list[Remark], steps: int) -> dict:
     try:
         data = source.dataset
         facts, z = {"split": [len(data.train), len(data.val), len(data.test)]}, data.normalizer.apply(data.train)
@@ -294,17 +319,20 @@ def _method(source: Opened, readings: _Readings, problems: list[Remark], warning
     except InputError as error:
         problems.append(Remark(error.got, error.do))
         return {}
-    warnings += map(_remark, data.notes)
+    if steps > 1:  # gaps stay open, and the screen has them already
+        warnings += [_remark(note) for note in data.notes if "--fill" not in note.do]
+    else:
+        warnings += map(_remark, data.notes)
     if len(data.train) < FEW:
         do = f"{FEW} or more are better; with few, trust the Gaussian controls as much as the network"
-        warnings.append(Remark(f"{len(data.train)} training signals", do))
+        warnings.append(Remark(f"{len(data.train)} training rows", do))
     if data.graph.large:  # no covariance, and no frequencies
         return facts
     covariance = ledoit_wolf(z)
     reference = spectral(covariance, data.graph.spectrum)
     v = reference.v.numpy()
     snr, kappa = reference.energy_snr(KAPPA), max(KAPPA, math.ceil(100 * reference.q_for_snr(LARGEST_SNR)) / 100)
-    if kappa > KAPPA:
+    if kappa > KAPPA and steps == 1:
         what = f"at kappa 2 the reference SNR is {snr:.1f}, beyond the paper's settings"
         warnings.append(Remark(what, f"train with --set kappa={kappa:g}"))
     low = np.argsort(data.graph.spectrum.lam, kind="stable")[: max(1, len(v) // 10)]
@@ -315,83 +343,8 @@ def _method(source: Opened, readings: _Readings, problems: list[Remark], warning
         "snr_at_kappa_2": snr,
         "kappa_suggested": kappa,
         "kappa_for_snr_0.01": reference.q_for_snr(0.01),
-        **_times(data),
     }
-
-
-def _times(data: Dataset) -> dict:
-    """Seconds that training takes here at most: a small network, and the default one. Measured on a few updates."""
-    from ..model import GRCD
-
-    seconds = {}
-    for name, settings in (("training_small_s", LAPTOP), ("training_default_s", {})):
-        model = GRCD(data.graph, **settings)
-        seconds[name] = round(model.seconds_per_update(data.train) * model.config.max_updates)
-    return seconds
-
-
-def _day(moment: Any) -> str:
-    return str(moment.astype("datetime64[m]")) if isinstance(moment, np.datetime64) else f"{moment:g}"
 
 
 def _finite(number: float) -> float | None:
     return float(number) if np.isfinite(number) else None
-
-
-# -- the screen ------------------------------------------------------------------------------------------------------
-
-
-def _signal_lines(f: dict) -> list[tuple[str, str]]:
-    size = f"{f['samples']:,} samples of {f['nodes']} nodes"
-    if "channels" in f:
-        size += f", {len(f['channels'])} channels"
-    else:
-        low, high = ("?" if end is None else f"{end:g}" for end in f["range"])
-        size += f", {low} to {high} {f['unit'] or ''}".rstrip()
-    lines = [("signals", size)]
-    if f["times"]:
-        lines.append(("times", f["times"]))
-    worst = ", ".join(f"{name} {share:.1%}" for name, share in f["missing_most_at"].items())
-    lines.append(("missing", f"{f['missing']:.2%} of the readings" + (f"; most at {worst}" if worst else "")))
-    return [*lines, ("constant", f"{len(f['constant_nodes'])} nodes" if f["constant_nodes"] else "no node")]
-
-
-def _graph_lines(f: dict) -> list[tuple[str, str]]:
-    if not f:
-        return []
-    shape = f"{f['pairs']:,} pairs, {f['one_way']:,} of them one-way"
-    shape += f" ({f['one_way_share_of_weight']:.1%} of the weight)" if f["one_way"] else ""
-    shape += f"; {f['components']} component{'s' * (f['components'] != 1)}, {len(f['isolated_nodes'])} isolated nodes"
-    least, middle, most = f["neighbours_a_node"]
-    low, _, high = f["weighted_degree"]
-    degrees = f"{least} to {most} neighbours a node, median {middle:g}; weighted degrees {low:.3g} to {high:.3g}"
-    return [("graph", f["graph"]), ("", shape), ("", degrees)]
-
-
-def _method_lines(f: dict) -> list[tuple[str, str]]:
-    if not f:
-        return []
-    lines = [("split", "{:,} training, {:,} validation, {:,} test signals".format(*f["split"]))]
-    if "snr_at_kappa_2" not in f:
-        return lines
-    share = f"{f['modes_sharing_energy']:.1f} modes share the energy, {f['energy_in_lowest_tenth']:.0%} of it is in the"
-    share += f" lowest tenth of the frequencies; {f['covariance_off_the_modes']:.0%} of the covariance is between modes"
-    small, default = (_duration(f[key]) for key in ("training_small_s", "training_default_s"))
-    return [
-        *lines,
-        ("spectrum", share),
-        ("kappa", f"{f['kappa_suggested']:g} suggested; the reference's SNR at kappa 2 is {f['snr_at_kappa_2']:.2f}"),
-        ("training", f"about {small} here for a small network ({_set(LAPTOP)})"),
-        ("", f"at most {default} for the default, which may stop earlier"),
-    ]
-
-
-def _set(settings: dict) -> str:
-    return " ".join(f"--set {key}={value:g}" for key, value in settings.items())
-
-
-def _duration(seconds: float) -> str:
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.2g} {unit}"
-    return f"{seconds:.0f} s"

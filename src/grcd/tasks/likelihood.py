@@ -41,7 +41,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from scipy.stats import t as student
+from scipy.special import stdtrit
 from torch import Tensor
 
 from ..core import device as devices
@@ -159,7 +159,7 @@ def under_model(
 def _half(values: Tensor) -> Tensor:  # (probes, signals) -> (signals,)
     """Half of a 95 % interval about the mean of a few numbers: Student's."""
     n = len(values)
-    return float(student.ppf(0.975, n - 1)) * values.std(0) / math.sqrt(n)
+    return float(stdtrit(n - 1, 0.975)) * values.std(0) / math.sqrt(n)
 
 
 def random_signs(

@@ -176,16 +176,6 @@ def refuse_too_large(space: SignalSpace, config: Config, device: torch.device, t
     memory.refuse_over(needs, what, "lower the settings of the network, or the batch", devices.room(device))
 
 
-def seconds_per_update(space: SignalSpace, config: Config, device: torch.device, z: np.ndarray) -> float:
-    """How long an update takes here, measured on a few z-scored signals (samples, d)."""
-    method, process = methods.on(config.method, space.graph), process_of(space, config, device)
-    signals = TrainingSignals.of(z, z, space.spectrum, process.U, config.eps_ref, config.seed, space.graph)
-    how = parameterisation.make(method.parameterisation, process, REFERENCES[method.reference].fit(signals))
-    with devices.arithmetic("high"):
-        filler = signals.filler(how.reference) if isinstance(how, parameterisation.Residual) else signals.spectral
-        return loop.timed(how, filler, fresh_network(space, config, device), signals.train, config)
-
-
 def _planned(diffusion: Diffusion, signals: TrainingSignals, seed: int) -> plan.Plan:
     """How to sample: what brings signals nearest to validation signals."""
     if len(signals.val) < plan.LEAST:

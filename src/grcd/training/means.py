@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy import stats
+from scipy.special import stdtrit
 from torch import Tensor
 
 from ..core.errors import some
@@ -265,7 +265,7 @@ class Judge:
         n = len(blocks)
         if n < 2 or not readings:
             return 0.0, np.inf
-        noise = np.std(blocks, ddof=1) * np.sqrt(n) * stats.t.ppf(1 - CHANCE / tests, n - 1)
+        noise = np.std(blocks, ddof=1) * np.sqrt(n) * stdtrit(n - 1, 1 - CHANCE / tests)
         return float(np.sum(blocks) / readings), max(LEAST, float(noise / readings))
 
     def _log_prob(self, candidate: Candidate) -> list[tuple[np.ndarray, int]]:

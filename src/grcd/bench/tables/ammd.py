@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from ...core.errors import InputError
 from ...core.tables import comma_separated, escaped, joined, latex, markdown, refuse_unknown, titled
@@ -116,7 +116,7 @@ def tied(one: Entry, best: Entry) -> bool:
         return False
     pairs = np.array([(one.values[seed], best.values[seed]) for seed in seeds])
     gaps = np.diff(np.log(np.maximum(pairs, LEAST)), axis=1)[:, 0]
-    return bool(abs(gaps.mean()) <= student.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / math.sqrt(len(gaps)))
+    return bool(abs(gaps.mean()) <= stdtrit(len(gaps) - 1, 0.975) * gaps.std(ddof=1) / math.sqrt(len(gaps)))
 
 
 # -- formats -----------------------------------------------------------------------------------------------------------

@@ -168,7 +168,7 @@ class Partial:
             self.path = network.folder / f"{name}.json"
             self.whose = {
                 "cell": cell.record(),
-                "val": network.model.result["val"],
+                "val": network.model.result.get("val"),
                 "updates": network.model.result["updates"],
             }
 
