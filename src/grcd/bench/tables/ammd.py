@@ -128,7 +128,7 @@ Show = Callable[[Entry, Mark], str]  # an entry as text; how it stands in its co
 def render(table: dict[Key, Entry], kind: str, alone: bool = True) -> str:
     """The table as text: md, tex or csv; ``alone``: with what has no network, or (md) without it."""
     refuse_unknown(kind)
-    return {"md": partial(_markdown, with_alone=alone), "tex": _latex, "csv": _csv}[kind](table)
+    return _markdown(table, alone) if kind == "md" else {"tex": _latex, "csv": _csv}[kind](table)
 
 
 def _csv(table: dict[Key, Entry]) -> str:
