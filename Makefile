@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test fuzz lint env clean
+.PHONY: demo test fuzz lint docs dist env clean
 
 demo: env
 	$(BIN)/grcd demo
@@ -23,15 +24,25 @@ lint: env
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Static pages in site/, which a browser opens from there; links between them are checked, and a warning is an error.
+docs: env
+	$(PIP) --editable '.[test,docs]'
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet --conf-dir docs . site
+	@echo "written: site/docs/index.html"
+
+# A wheel and a source distribution in dist/.
+dist: env
+	$(BIN)/python -m hatchling build
+
 env: $(STAMP)
 
 # torch first and pinned: a later, looser request for it must find it already there.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "grcd needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; run: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	$(PIP) torch
+	$(PIP) --editable '.[test]'
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) demo site dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -258,7 +258,9 @@ def suite(name: str, results: Path) -> str | None:
     seeds = sorted({cell.seed for cell in trained})
     command = f"grcd bench run {name} --settings {','.join(settings)} --results results"
     recipe = f"`{command}`, seeds {', '.join(map(str, seeds))}. {origins(cells, results)}."
-    return f"{recipe}\n\n{tables.table(name, cells, seeds, results, 'md')}"
+    text = tables.table(name, cells, seeds, results, "md", alone=name == "controls")
+    once = name == "controls" or name in tables.OWN
+    return f"{recipe}\n\n{text}" + ("" if once else "\nWithout a network, and the floor: [controls](#controls).\n")
 
 
 def leading() -> str:

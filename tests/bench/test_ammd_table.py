@@ -79,6 +79,11 @@ def test_markdown(measured):
     ]
 
 
+def test_controls_that_are_shown_elsewhere_leave_all_else_as_it_is(measured):
+    whole = tables.render(measured, "md")
+    assert tables.render(measured, "md", alone=False).strip() == whole.partition("\n| without a network |")[0].strip()
+
+
 def test_csv(measured):
     text = tables.render(measured, "csv")
     assert text.splitlines()[0] == "setting,method,nfe,mean,sd,seeds,paper"

@@ -364,6 +364,23 @@ def test_evaluation_takes_data_and_options_from_the_run(folder, grcd_here):
     assert grcd_here("evaluate", "m.npz", "--run", "moments", "--json") == asked
 
 
+@pytest.mark.parametrize(("run", "step"), [("one", "h"), ("moments", "D")])
+@pytest.mark.filterwarnings("ignore:the network of this run adds nothing")
+def test_a_table_keeps_the_name_and_the_writing_of_its_times(folder, grcd_here, run, step):
+    """Days without a midnight, too."""
+    frame = wide(X[:48, :, 0], times=None)
+    frame.insert(0, "Date", pd.date_range("2024-01-01", periods=48, freq=step).astype(str))
+    frame["Date"] = frame["Date"].str.removesuffix(":00")
+    frame.to_csv(folder / "dated.csv", index=False)
+    grcd_here("impute", run, "--observed", "dated.csv", "--out", "f.csv", *DRAWS)
+    filled = pd.read_csv(folder / "f.csv")
+    assert filled.columns.equals(frame.columns)
+    assert filled["Date"].tolist() == frame["Date"].tolist()
+    frame.assign(Date=pd.to_datetime(frame["Date"])).set_index("Date").to_parquet(folder / "dated.parquet")
+    grcd_here("impute", run, "--observed", "dated.parquet", "--out", "f.parquet", *DRAWS)
+    assert pd.read_parquet(folder / "f.parquet").columns.equals(frame.columns)
+
+
 @pytest.fixture(scope="module")
 def settled(folder):
     """A run without a network whose data have markers, a node to leave out, splits of their own and limits."""

@@ -124,7 +124,7 @@ def _moments(
     parts = model.fillings(table.x, n, EVALUATIONS if nfe is None else nfe, *others)
     fillings = ((rows, drawn[:, :, table.order]) for rows, drawn in parts)
     shape = (draws[0], len(table.x), len(table.order))
-    Filled(table.node_ids, table.times, levels, model.unit).write(out, fillings, shape, ensemble)
+    Filled(table.node_ids, table.times, levels, model.unit, clock=table.clock).write(out, fillings, shape, ensemble)
     gaps, signals, each = (
         parsing.counted(count, what)
         for count, what in ((int((table.x != table.x).sum()), "gap"), (len(table.x), "signal"), (draws[0], "draw"))

@@ -67,7 +67,8 @@ def moments(model: GRCD, file: str, posterior: str, nodes: bool, common: bool, s
     readings = (~np.isnan(table.x)).sum(axis=1)
     likelihood, error = model.log_prob(table.x, posterior, seed=seed)
     refuse_not_finite(np.stack([likelihood, error]), out or "the log-likelihoods")
-    columns: dict[str, Any] = {"signal": range(len(table.x))} if table.times is None else {"time": as_text(table.times)}
+    times = table.times
+    columns: dict[str, Any] = {"signal": range(len(table.x))} if times is None else {table.clock: as_text(times)}
     columns |= {"log_likelihood": likelihood, "error": error}
     columns |= {} if (readings == len(model.graph)).all() else {"readings": readings}
     each = pandas.DataFrame(model.node_log_prob(table.x)[:, table.order], columns=table.node_ids) if nodes else None
@@ -82,7 +83,7 @@ def rows(series: SeriesModel, table: ObservedSeries, covariates: dict[str, Any],
     readings = (~np.isnan(x)).sum(axis=(1, 2))
     likelihood = series.log_prob(table.series, **covariates)
     refuse_not_finite(likelihood[readings > 0], "the log-likelihoods")
-    columns: dict[str, Any] = {"row": range(len(x))} if times is None else {"time": as_text(times)}
+    columns: dict[str, Any] = {"row": range(len(x))} if times is None else {table.clock: as_text(times)}
     columns |= {"log_likelihood": likelihood}
     columns |= {} if (readings == x[0].size - len(series.lacking)).all() else {"readings": readings}
     each = None

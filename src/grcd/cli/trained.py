@@ -178,7 +178,7 @@ def augment(
     table = read_observed(file, model.graph, origin.markers or (), common, dropped=origin.dropped)
     variations = model.augment(table.x, strength, n, nfe, seed)[:, :, table.order]
     times = table.times if n == 1 else None  # of several variations none is the one of that time
-    write_signals(out, variations.reshape(-1, len(table.order)), tuple(table.node_ids), model.unit, times)
+    write_signals(out, variations.reshape(-1, len(table.order)), tuple(table.node_ids), model.unit, times, table.clock)
     print(
         f"{out}: {parsing.counted(n, 'variation')} of {parsing.counted(len(table.x), 'signal')}, strength {strength:g}"
     )

@@ -223,7 +223,7 @@ def filled(series: SeriesModel, table: ObservedSeries, times: Any, levels: Seque
     unit = table.units[0] if table.units and not table.variables else ""
     units = table.units if table.variables else ()
     absent = table.laid_out(lacking(series))
-    return Filled(table.node_ids, times, levels, unit, table.variables, units, table.long, absent)
+    return Filled(table.node_ids, times, levels, unit, table.variables, units, table.long, absent, table.clock)
 
 
 def lacking(series: SeriesModel) -> np.ndarray:  # (nodes, channels) of bool

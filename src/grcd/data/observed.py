@@ -27,6 +27,7 @@ class Observed:
     times: np.ndarray | None  # (signals,)
     node_ids: list[str]  # in the order of the file
     order: list[int]  # where in the model's order these are
+    clock: str = "time"  # what its column of times is called
 
 
 def read_observed(
@@ -47,7 +48,7 @@ def read_observed(
     place = {name: i for i, name in enumerate(graph.node_ids)}
     names = [name for name in table.node_ids or graph.node_ids if name in place]
     x = check_signals(x, SignalSpace(graph), str(file), least=1, gaps=True)
-    return Observed(x, table.times, names, [place[name] for name in names])
+    return Observed(x, table.times, names, [place[name] for name in names], table.clock)
 
 
 def without(dropped: Collection[str], table: Table) -> Table:

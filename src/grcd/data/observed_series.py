@@ -50,6 +50,7 @@ class ObservedSeries:
     channel_order: list[int]  # where in the model's order these channels are
     units: tuple[str, ...]  # the model's, in the order of the files
     long: bool  # whether a table that goes out has a row a reading
+    clock: str = "time"  # what its column of times is called
 
     def laid_out(self, values: np.ndarray) -> np.ndarray:  # (..., nodes, channels) -> (..., nodes[, channels])
         """In the order of the files; without an axis of channels where they name none."""
@@ -89,7 +90,8 @@ def read_observed_series(
     warn((*channels.notes, *notes, *more, *_unit_notes(channels, wanted, where)))
     units = tuple(wanted.units[k] for k in places) if wanted.units else ()
     variables = tuple(wanted.channels[k] for k in places) if own or len(places) > 1 else ()
-    return ObservedSeries(series, node_ids, order, variables, places, units, long)
+    clock = next(iter(tables.values())).clock
+    return ObservedSeries(series, node_ids, order, variables, places, units, long, clock)
 
 
 def _known_channels(

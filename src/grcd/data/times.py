@@ -64,15 +64,15 @@ def _numbers(values: np.ndarray) -> np.ndarray:
 
 
 def as_text(times: np.ndarray) -> np.ndarray:
-    """Dates to the minute, or as much finer as they are; numbers stay as they are."""
+    """Days, or dates to the minute where not all are midnight, or finer where they are; numbers stay as they are."""
     if not np.issubdtype(np.asarray(times).dtype, np.datetime64):
         return times
     import pandas
 
     index = pandas.DatetimeIndex(times)
-    finer = {"%H:%M": "min", "%H:%M:%S": "s"}
-    form = next((form for form, unit in finer.items() if (index.floor(unit) == index).all()), "%H:%M:%S.%f")
-    return index.strftime(f"%Y-%m-%d {form}").to_numpy()
+    finer = {"": "D", " %H:%M": "min", " %H:%M:%S": "s"}
+    form = next((form for form, unit in finer.items() if (index.floor(unit) == index).all()), " %H:%M:%S.%f")
+    return index.strftime(f"%Y-%m-%d{form}").to_numpy()
 
 
 def in_order(times: np.ndarray, where: str) -> tuple[np.ndarray | None, np.ndarray]:

@@ -16,17 +16,18 @@ OWN |= {"imputation": windows.imputation, "forecast": windows.forecast}
 EARLIER = "{count} of the cells were measured before data or network changed; `grcd bench run` measures them again."
 
 
-def table(suite: str, cells: Sequence[Cell], seeds: Sequence[int], results: Path, kind: str) -> str:
+def table(suite: str, cells: Sequence[Cell], seeds: Sequence[int], results: Path, kind: str, alone: bool = True) -> str:
     """The table of a suite as text.
 
     cells       of the suite, those that are to have a line
     seeds       that mean and sd are taken over
     results     folder of the cells' files
     kind        md, tex or csv
+    alone       whether a table of aMMD in Markdown has controls and floor, which have no network, too
     """
     if suite in OWN:
         text = OWN[suite](list(dict.fromkeys(cell.setting for cell in cells)), seeds, results, kind)
     else:
-        text = render(collected(suite, cells, results), kind)
+        text = render(collected(suite, cells, results), kind, alone)
     count = earlier(cells, results)
     return text if not count or kind != "md" else f"{text}\n{EARLIER.format(count=count)}\n"

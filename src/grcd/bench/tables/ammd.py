@@ -125,10 +125,10 @@ Mark = Literal["", "best", "tied", "floor"]
 Show = Callable[[Entry, Mark], str]  # an entry as text; how it stands in its column
 
 
-def render(table: dict[Key, Entry], kind: str) -> str:
-    """The table as text: md, tex or csv."""
+def render(table: dict[Key, Entry], kind: str, alone: bool = True) -> str:
+    """The table as text: md, tex or csv; ``alone``: with what has no network, or (md) without it."""
     refuse_unknown(kind)
-    return {"md": _markdown, "tex": _latex, "csv": _csv}[kind](table)
+    return _markdown(table, alone) if kind == "md" else {"tex": _latex, "csv": _csv}[kind](table)
 
 
 def _csv(table: dict[Key, Entry]) -> str:
@@ -168,12 +168,13 @@ def _column(entries: dict[str, Entry], floor: float, show: Show) -> dict[str, st
     return {row: show(entry, mark(row)) for row, entry in entries.items()}
 
 
-def _markdown(table: dict[Key, Entry]) -> str:
+def _markdown(table: dict[Key, Entry], with_alone: bool) -> str:
     parts = []
     for setting in dict.fromkeys(key[0] for key in table):
         head, body, alone = _sheet(table, setting, _markdown_cell)
         parts.append(titled(setting, [head, *body]) if body else f"### {setting}")
-        parts.append(markdown([["without a network", "aMMD"], *alone]))
+        if with_alone:
+            parts.append(markdown([["without a network", "aMMD"], *alone]))
     return joined(parts, LEGEND)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,8 @@ def _read(path: Path, label: str | None, nodes: Collection[str], channels: bool)
     stamps = times.parsed(columns.text(roles["time"]), str(path))
     named, values = columns.text(roles["node"]), columns.numbers([roles["value"]])[:, 0]
     variables = columns.text(roles["variable"]) if "variable" in roles else None
-    return pivoted_channels(stamps, named, variables, values, path, labels)
+    tables = pivoted_channels(stamps, named, variables, values, path, labels)
+    return {name: replace(table, clock=roles["time"]) for name, table in tables.items()}
 
 
 def _wide(columns: Columns, label: str | None, labels: np.ndarray | None) -> Table:
@@ -60,10 +62,11 @@ def _wide(columns: Columns, label: str | None, labels: np.ndarray | None) -> Tab
     elif names[0] != label:
         index, stamps, notes = _index(columns)
         no_nodes += index
+        clock = index[0] if index and not is_unnamed(index[0]) else None
     nodes = [name for name in names if name not in no_nodes]
     if not nodes:
         raise InputError(f"{path} without a column of readings", "one column a node", "export the table again")
-    return Table(columns.numbers(nodes), tuple(nodes), stamps, labels, notes=notes)
+    return Table(columns.numbers(nodes), tuple(nodes), stamps, labels, notes=notes, clock=clock or "time")
 
 
 def _index(columns: Columns) -> tuple[list[str], np.ndarray | None, tuple[Note, ...]]:

@@ -37,7 +37,9 @@ class Filled:
         units: Sequence[str] = (),  # one a channel
         long: bool = False,  # a table with a row a reading
         lacking: np.ndarray | None = None,  # (nodes[, channels]) of which there are no readings, and no draws
+        clock: str = "time",  # what a table's column of times is called
     ):
+        self.clock = clock
         self.node_ids, self.times, self.levels, self.unit = tuple(node_ids), times, tuple(levels), unit
         self.channels, self.units, self.long, self.lacking = tuple(channels), tuple(units), long, lacking
 
@@ -66,7 +68,7 @@ class Filled:
         self, path: Path, signals: np.ndarray, quantiles: np.ndarray | None = None, draws: np.memmap | None = None
     ) -> None:
         about = self.node_ids, self.unit, self.times, self.levels
-        write(path, Output(signals, *about, quantiles, draws, self.channels, self.units, self.long))
+        write(path, Output(signals, *about, quantiles, draws, self.channels, self.units, self.long, self.clock))
 
     def _warn(self, n: int) -> None:
         """Levels that lie beyond the outermost draws (see ``ensemble``)."""

@@ -38,6 +38,7 @@ class Output:
     channels: tuple[str, ...] = ()  # names; none for readings of one variable
     units: tuple[str, ...] = ()  # of the channels, "" where unknown
     long: bool = False  # a table with a row a reading; of several channels it is one anyway
+    clock: str = "time"  # what a table's column of times is called
 
     @property
     def row(self) -> str:
@@ -54,7 +55,7 @@ class Output:
         clock = times.as_text(self.times) if text and self.times is not None else self.times
         if self.long or self.channels:
             return self._readings(signals, clock)
-        columns = {} if clock is None else {"time": clock}
+        columns = {} if clock is None else {self.clock: clock}
         for i, name in enumerate(self.node_ids):
             columns[name] = (self.signals if signals is None else signals)[:, i]
             if self.quantiles is not None and signals is None:
@@ -68,7 +69,7 @@ class Output:
         values = self.signals if signals is None else signals
         rows, each = len(values), max(1, len(self.channels))
         names = np.repeat(np.array(self.node_ids, dtype=object), each)
-        columns = {"time": np.repeat(np.arange(rows) if clock is None else clock, len(names))}
+        columns = {self.clock: np.repeat(np.arange(rows) if clock is None else clock, len(names))}
         columns["node"] = np.tile(names, rows)
         if self.channels:
             columns["variable"] = np.tile(np.array(self.channels, dtype=object), rows * len(self.node_ids))

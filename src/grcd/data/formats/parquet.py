@@ -6,6 +6,7 @@ Times are known as in a CSV file: by the column's name, or as an index that hold
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,7 +19,17 @@ from .. import times
 from ..notes import Note
 from .output import Output
 from .refusals import bytes_of, damage_is_refused, needed, refuse_claim
-from .table import Table, held_in, names_of, only_clock, pivoted_channels, refuse_no_label, role_of, roles_of
+from .table import (
+    Table,
+    held_in,
+    is_unnamed,
+    names_of,
+    only_clock,
+    pivoted_channels,
+    refuse_no_label,
+    role_of,
+    roles_of,
+)
 
 COLUMNS = 32  # decoded side by side: each keeps a dictionary and a page in memory
 
@@ -81,13 +92,15 @@ def _tables(file: Any, path: Path, label: str | None, channels: bool) -> dict[st
         stamps = times.parsed(_column(file, roles["time"]), str(path))
         named, values = _names(file, roles["node"], path), _numbers(file, [roles["value"]], path)[:, 0]
         variables = _names(file, roles["variable"], path) if "variable" in roles else None
-        return pivoted_channels(stamps, named, variables, values, path, labels)
+        tables = pivoted_channels(stamps, named, variables, values, path, labels)
+        return {name: replace(table, clock=roles["time"]) for name, table in tables.items()}
     clock, stamps, notes = _clock(file, [name for name in names if name != label], indices, path)
     nodes = [name for name in names if name not in {clock, label, *indices}]
     notes += tuple(
         Note(f"the index {name!r} of {path.name} is no time", "left out") for name in indices if name != clock
     )
-    return {"": Table(_numbers(file, nodes, path), tuple(nodes), stamps, labels, notes=notes)}
+    called = clock if clock is not None and not is_unnamed(clock) and not clock.startswith("__") else "time"
+    return {"": Table(_numbers(file, nodes, path), tuple(nodes), stamps, labels, notes=notes, clock=called)}
 
 
 def _clock(file: Any, names: list[str], indices: list[str], path: Path) -> tuple:

@@ -37,6 +37,7 @@ class Table:
     unit: str = ""
     notes: tuple[Note, ...] = ()  # what was done on reading that the user should know
     long: bool = False  # whether the file had a row a reading
+    clock: str = "time"  # what its column of times is called
 
     def checked(self, path: Path) -> Table:
         """The same, if it has rows, nodes, one unique name a node, and one time and one label a row."""

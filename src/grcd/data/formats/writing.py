@@ -42,10 +42,11 @@ def write_signals(
     node_ids: tuple[str, ...],
     unit: str = "",
     times: np.ndarray | None = None,  # (n,)
+    clock: str = "time",  # what a table's column of them is called
 ) -> None:
     """Signals with their node names, and their times if they have any."""
     refuse_not_finite(signals, path)
-    write(path, Output(signals, tuple(node_ids), unit, times))
+    write(path, Output(signals, tuple(node_ids), unit, times, clock=clock))
 
 
 def write(path: str | Path, output: Output) -> None:
