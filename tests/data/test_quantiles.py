@@ -153,7 +153,13 @@ def test_a_support_has_one_spelling(given):
     assert Config.make(support=config.support) == config
 
 
-@pytest.mark.parametrize("wrong", ["70,0", "0", "0,1,2", "a,b", "0,inf", "nan,1", "5,5"])
+def test_a_support_may_have_one_end_or_none():
+    assert Config.make(support="0,inf").bounds == (0.0, np.inf)
+    assert Config.make(support=("-inf", 5)).bounds == (-np.inf, 5.0)
+    assert Config.make(support=(-np.inf, np.inf)) == Config.make()
+
+
+@pytest.mark.parametrize("wrong", ["70,0", "0", "0,1,2", "a,b", "inf,inf", "-inf,-inf", "nan,1", "0,nan", "5,5"])
 def test_a_support_that_is_none_is_refused(wrong):
     with pytest.raises(grcd.InputError, match="two numbers, the lower one first"):
         Config.make(support=wrong)

@@ -150,8 +150,9 @@ def support_of(support: str) -> str:
         return ""
     try:
         low, high = (float(end) for end in support.split(","))
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        if not low < high or math.inf == low or high == -math.inf:
             raise ValueError
     except ValueError:
-        raise InputError(f"support = {support!r}", "two numbers, the lower one first", "e.g. --support 0 70") from None
-    return f"{low!r},{high!r}"
+        do = "e.g. --support 0 70; --support 0 inf has no upper end"
+        raise InputError(f"support = {support!r}", "two numbers, the lower one first", do) from None
+    return "" if (low, high) == (-math.inf, math.inf) else f"{low!r},{high!r}"
