@@ -84,7 +84,7 @@ class Kind:
         return asdict(self)
 
     def __str__(self) -> str:
-        """In words: "whole numbers, none negative, 41 % of them 0"."""
+        """In words: "whole numbers, none negative, 41% exactly 0"."""
         words = ["whole numbers"] if self.whole else []
         if self.decimals is not None and not self.whole:
             words.append(f"rounded to {self.decimals} decimal{'s' * (self.decimals != 1)}")
