@@ -47,7 +47,7 @@ from .series_model import SeriesModel
 from .signal_model import SignalModel
 from .tasks.fill import refuse_unknown
 from .tasks.sample import Memory
-from .training import fit, methods, window_config
+from .training import fit, marginals, methods, window_config
 from .training.config import Config
 from .training.window_config import configured
 
@@ -148,7 +148,7 @@ class GRCD:
     @property
     def signals(self) -> SignalModel:
         """What it says of signals by themselves, as arrays in the graph's order of nodes."""
-        return SignalModel(self.trained, self._config.bounds, self._memory)
+        return SignalModel(self.trained, self._config.limits(), self._memory)
 
     def fillings(self, x: np.ndarray, *options: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """``impute`` for some of the checked signals ``x`` at a time: their rows, and their draws (n, rows, nodes)."""
@@ -265,16 +265,27 @@ class GRCD:
             x_train, val = x_train[:-cut], x_train[-cut:]
             check_signals(x_train, self.space, "training signals left after a tenth was kept for validation", gaps=True)
         x_val = check_signals(val, self.space, "validation signals", least=1, gaps=True)
-        self._trained = runs.train(self.space, self._config, self.device, x_train, x_val, *folder)
+        self._shape(1)
+        said = self._settle(Series(x_train[:, :, None]), Series(x_val[:, :, None]))
+        self._trained = runs.train(self.space, self._config, self.device, x_train, x_val, *folder, readings=said)
         self.config = contents.settled(self._config, self.facts)
         self._memory = Memory()
         return self
 
     def _fit_series(self, series: dict[str, Series], variables: Variables, *folder: Any) -> GRCD:
         self._shape(len(variables.channels))
-        self._trained = in_time.train(self.space, self.config, self.device, series, variables, *folder)
+        said = self._settle(series["train"], series["val"], variables.channels)
+        self._trained = in_time.train(self.space, self.config, self.device, series, variables, *folder, readings=said)
         self.config = contents.settled(self.config, self.facts)
         return self
+
+    def _settle(self, train: Series, val: Series, channels: Sequence[str] = ("",)) -> list[str]:
+        """Decide what was left to the readings; and what there is to say of them, in words."""
+        self.config, verdicts = marginals.settled(self.config, self.space, train, val, not self.in_time)
+        said = marginals.words(verdicts, self.config.limits(len(channels)), channels)
+        for line in said:
+            progress.tell(line)
+        return said
 
     @property
     def _config(self) -> Config:

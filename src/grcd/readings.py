@@ -24,7 +24,7 @@ from .data.labelled import Labelled
 from .data.notes import Note, warn
 from .data.series import Series
 from .graphs.graph import Graph
-from .metrics.ensemble import quantiles as of_draws
+from .metrics.ensemble import summaries as of_draws
 from .runs.series import Variables
 from .series_model import SeriesModel
 

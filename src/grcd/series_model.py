@@ -27,7 +27,7 @@ from .runs.series import TrainedSeries
 from .tasks import context, windows
 from .tasks.fill import refuse_unknown
 from .tasks.guided import Guided
-from .training.config import bounds_of
+from .training.config import limits_of
 
 COPIES = 3  # of what is drawn that are in memory at once
 SAMPLED = 64  # windows at a time
@@ -54,7 +54,8 @@ class SeriesModel:
         self.timeline = Timeline.from_dict(about["timeline"])
         self.moments = Normalizer.of(trained.facts["normalizer"])
         self.lacking: list[int] = about["lacking"]  # columns of which training saw nothing
-        self.bounds = bounds_of(trained.facts["config"]["support"])
+        config = trained.facts["config"]
+        self.limits = limits_of(config["support"], config.get("integers", "no"), len(self.channels))
 
     @property
     def law(self) -> Conditional | Guided:
@@ -185,8 +186,8 @@ class SeriesModel:
         """Of each row given all other rows of the window about it, in its units, under the reference."""
         z, about = self._scored(series, covariates)
         scores = context.of_rows(self.law.reference, self.space, z, series.stretches)
-        scale = torch.where(z.isnan(), 0, about[1].log()).sum(1).cpu()
-        return (scores - scale).numpy()
+        slope = self._log_slope(series, about[1])
+        return (scores + torch.where(z.isnan().cpu(), 0, slope).sum(1)).numpy()
 
     def node_log_prob(
         self, series: Series, covariates: Covariates | None = None
@@ -194,7 +195,7 @@ class SeriesModel:
         """Of each reading given what the other nodes read in the window about it; NaN where there is none."""
         z, about = self._scored(series, covariates)
         scores = context.of_readings(self.law.reference, self.space, z, series.stretches)
-        return (scores - about[1].log().cpu()).numpy().reshape(series.values.shape)
+        return (scores + self._log_slope(series, about[1])).numpy().reshape(series.values.shape)
 
     def augment(
         self,
@@ -247,7 +248,12 @@ class SeriesModel:
         if warn:
             warn_of_units(x, self.moments, self.space.graph, self.channels)
         about = self.model.about(series.times, len(series), covariates, first)
-        return (torch.tensor(x).to(about[0]) - about[0]) / about[1], about
+        return (torch.tensor(self.trained.scales.forward(x)).to(about[0]) - about[0]) / about[1], about
+
+    def _log_slope(self, series: Series, spread: Tensor) -> Tensor:  # (rows, columns)
+        """Of z-scores by readings: what makes their densities those of readings."""
+        slope = self.trained.scales.log_slope(series.values.reshape(len(series), -1).astype(np.float64))
+        return torch.from_numpy(slope) - spread.log().cpu()
 
     def _filled(
         self, z: Tensor, rows: np.ndarray, about: tuple[Tensor, Tensor, Tensor], observed: np.ndarray | None = None
@@ -257,9 +263,7 @@ class SeriesModel:
         return x if observed is None else np.where(np.isnan(observed), x, observed)
 
     def _units(self, x: Tensor) -> np.ndarray:  # (..., columns) -> (..., nodes, channels)
-        """Within the support, as a sensor that saturates; NaN for a channel that a node never had."""
-        values = x.double().cpu().numpy()
-        if self.bounds is not None:
-            np.clip(values, *self.bounds, out=values)
+        """From their scale into units, within limits; NaN for a channel that a node never had."""
+        values = self.limits.kept(self.trained.scales.back(x.double().cpu().numpy()))
         values[..., self.lacking] = np.nan
         return values.reshape(*values.shape[:-1], len(self.space.graph), self.space.channels)

@@ -19,6 +19,7 @@ from .core import memory
 from .core.errors import InputError, whole_number
 from .core.progress import bar
 from .core.rows import BLOCK, split
+from .data.limits import Limits
 from .data.linear import Linear
 from .data.marginals import ZScored
 from .data.normalizer import Normalizer, check_signals, warn_of_empty, warn_of_units
@@ -36,7 +37,7 @@ class SignalModel:
     """What a trained model says of signals; arguments are those of ``GRCD``'s methods."""
 
     trained: Trained
-    bounds: tuple[float, float] | None  # of generated readings
+    limits: Limits  # of generated readings
     memory: Memory  # of what was sampled last
 
     @property
@@ -117,7 +118,8 @@ class SignalModel:
         standard deviation of each of the ``m``, or of all. All in the signals' units.
         """
         if not isinstance(self.trained.normalizer, Normalizer):
-            raise InputError("a model with marginals=quantile", "one on z-scores", "train without marginals=quantile")
+            scale = self.trained.facts["config"]["marginals"]
+            raise InputError(f"a model with marginals={scale}", "one on z-scores", "train with marginals=z-score")
         whole_number("n", n)
         fill.refuse_heavy(n, self.space.d)
         linear = Linear.checked(y, H, noise, self.space.d).z_scored(self.trained.normalizer).to(self.device)
@@ -162,7 +164,8 @@ class SignalModel:
             do = "take posterior='reference' (--posterior reference), which scores what is there, or fill them (impute)"
             raise InputError(f"{gaps} missing readings in signals to score", "complete signals", do)
         z = ZScored(x, self.trained.normalizer, self.device)
-        return likelihood.of_signals(diffusion, z, posterior == "reference", steps, probes, seed)
+        scores, error = likelihood.of_signals(diffusion, z, posterior == "reference", steps, probes, seed)
+        return scores + np.nansum(self._log_slope(x), axis=1), error
 
     def node_log_prob(self, signals: ArrayLike) -> np.ndarray:  # (signals, nodes)
         """How probable each reading is given all others of its signal, under the reference: low ones stand out.
@@ -171,12 +174,19 @@ class SignalModel:
         """
         diffusion = self.trained.diffusion
         x = self._familiar(signals, "signals to score", gaps=True)
-        return likelihood.of_readings(diffusion, ZScored(x, self.trained.normalizer, self.device))
+        scores = likelihood.of_readings(diffusion, ZScored(x, self.trained.normalizer, self.device))
+        return scores + self._log_slope(x)
 
     def _in_units(self, z: Tensor) -> np.ndarray:  # (..., d) twice
-        """z-scores as readings; those beyond an end of the support are set to it, as a sensor that saturates does."""
+        """z-scores as readings, within their limits."""
         x = self.trained.normalizer.undo(z.flatten(0, -2).cpu().numpy()).reshape(z.shape)
-        return x if self.bounds is None else np.clip(x, *self.bounds, out=x)
+        return self.limits.kept(x)
+
+    def _log_slope(self, x: np.ndarray) -> np.ndarray:  # (signals, nodes) twice
+        """Densities are those of readings in standard deviations of their node, whatever their scale."""
+        if isinstance(self.trained.normalizer, Normalizer):
+            return np.zeros(x.shape)
+        return self.trained.normalizer.log_slope(x) + np.log(Normalizer.of(self.trained.facts["normalizer"]).std)
 
     def _familiar(self, signals: ArrayLike, what: str, gaps: bool = False) -> np.ndarray:
         """Signals as an array, after a look at their units."""

@@ -98,16 +98,6 @@ def test_markers_become_gaps_and_are_counted_by_node():
     assert gaps.any_reading(x).tolist() == [True, False, False]
 
 
-def test_zeros_are_suspicious_in_a_positive_signal_only():
-    x = np.ones((50, 2))
-    x[0, 0] = 0.0
-    assert gaps.suspicious_zeros(x) == 0.0  # one in a hundred
-    x[1, 0] = 0.0
-    assert gaps.suspicious_zeros(x) == 0.02
-    x[2, 0] = -1.0
-    assert gaps.suspicious_zeros(x) == 0.0
-
-
 def test_files_of_their_own_are_filled_from_themselves():
     x = np.array([[1.0, 1.0], [2.0, NAN], [NAN, 7.0], [9.0, NAN]])
     values = x.copy()
@@ -128,3 +118,39 @@ def test_a_far_value_that_comes_again_looks_like_a_marker(value, count, found):
     x = np.random.RandomState(0).standard_normal((200, 3))
     x[:count, 0] = value
     assert gaps.far_constant(x) == (value if found else None)
+
+
+@pytest.mark.parametrize("law", ["rush hours", "rare", "rain", "sun", "switch"])
+def test_zeros_that_are_values_are_not_called_gaps(law):
+    random, rows = np.random.default_rng(0), (2000, 5)
+    hour = np.arange(2000)[:, None] % 24
+    x = {
+        "rush hours": random.poisson(30 * np.exp(-(((hour - 8) / 2) ** 2)), rows),
+        "rare": random.poisson(4, rows),  # 2 % zeros
+        "rain": np.where(random.random(rows) < 0.2, random.gamma(0.6, 2, rows), 0.0),
+        "sun": np.maximum(0, np.sin((hour - 6) / 12 * np.pi)) * random.uniform(0.2, 1, rows),
+        "switch": random.random(rows) < 0.7,
+    }[law]
+    assert ((x == 0).mean(axis=0) > 0.01).all()
+    assert gaps.silent_zeros(x.astype(float)) is None
+
+
+@examples(30)
+@given(st.integers(0, 2**32), st.floats(0.05, 0.4), st.floats(5, 50))
+def test_a_sensor_that_falls_silent_is_found_in_any_unit(seed, share, mean):
+    random = np.random.default_rng(seed)
+    x = mean + random.standard_normal((400, 4)).clip(-4, 4)
+    start = random.integers(0, 200)
+    x[start : start + int(share * 400), 1] = 0.0
+    silent = gaps.silent_zeros(x)
+    assert (silent.nodes, silent.share) == (1, (x == 0).sum() / x.size)
+    assert silent.usual == np.median(x[x[:, 1] != 0, 1])
+    other = gaps.silent_zeros(3 * x)
+    assert (other.nodes, other.share, other.usual) == (1, silent.share, pytest.approx(3 * silent.usual, rel=1e-12))
+
+
+def test_negative_readings_have_zeros_like_any_other():
+    x = np.where(np.arange(300)[:, None] % 10 < 2, 0.0, 60.0 + np.arange(300)[:, None] % 7)
+    assert gaps.silent_zeros(x).nodes == 1
+    x[5] = -1.0
+    assert gaps.silent_zeros(x) is None

@@ -176,7 +176,7 @@ def test_zeros_that_look_like_a_marker_get_a_warning_that_names_the_option(files
 
 
 def _zeros(frame):
-    frame.iloc[:, 1:] = frame.iloc[:, 1:].abs() + 1.0
+    frame.iloc[:, 1:] = frame.iloc[:, 1:].abs() + 100.0  # never near zero, but for a spell
     frame.iloc[20:30, 2] = 0.0
     return frame
 

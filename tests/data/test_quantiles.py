@@ -149,15 +149,21 @@ def test_training_readings_outside_the_support_are_refused(tiny, quick):
 @pytest.mark.parametrize("given", ["0,70", "0.0,70", (0, 70), [0.0, 70.0], "0,7e1"])
 def test_a_support_has_one_spelling(given):
     config = Config.make(support=given)
-    assert (config.support, config.bounds) == ("0.0,70.0", (0.0, 70.0))
+    assert (config.support, config.limits().bounds) == ("0.0,70.0", ((0.0, 70.0),))
     assert Config.make(support=config.support) == config
 
 
-@pytest.mark.parametrize("wrong", ["70,0", "0", "0,1,2", "a,b", "0,inf", "nan,1", "5,5"])
+def test_a_support_may_have_one_end_or_none():
+    assert Config.make(support="0,inf").limits().bounds == ((0.0, np.inf),)
+    assert Config.make(support=("-inf", 5)).limits().bounds == ((-np.inf, 5.0),)
+    assert Config.make(support=(-np.inf, np.inf)) == Config.make()
+
+
+@pytest.mark.parametrize("wrong", ["70,0", "0", "0,1,2", "a,b", "inf,inf", "-inf,-inf", "nan,1", "0,nan", "5,5"])
 def test_a_support_that_is_none_is_refused(wrong):
     with pytest.raises(grcd.InputError, match="two numbers, the lower one first"):
         Config.make(support=wrong)
-    assert Config.make().bounds is None
+    assert Config.make().limits().bounds == ((-np.inf, np.inf),)
 
 
 def test_marginals_are_told_the_known_ones():

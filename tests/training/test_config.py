@@ -31,6 +31,7 @@ def test_defaults_are_the_papers_hyperparameters():
     paper |= {"optimizer": "adam", "lr": 3e-4, "weight_decay": 1e-4, "batch": 256, "clip": 1.0, "ema": 0.999}
     paper |= {"validate_every": 250, "patience": 8, "tolerance": 0.002, "max_updates": 40_000}
     own = {"method": "grcd", "seed": 0, "stopping": "gain", "marginals": "z-score", "support": ""}
+    own |= {"integers": "no"}
     own |= {"window": 1, "calendar": "auto", "minutes": 0.0}
     assert Config().to_dict() == own | paper
 

@@ -67,7 +67,7 @@ def _of_generated(cell: Generated, fitted: GRCD, data: Dataset) -> dict[str, Any
     content |= diagnostics(x, data.normalizer.apply(x), data.split(cell.split), cell.setting)
     content["seconds_per_1000"] = round(1000 * seconds / len(x), 4)
     if cell.support:
-        low, high = model.config.bounds or (-np.inf, np.inf)
+        ((low, high),) = model.config.limits().bounds
         content["outside_support"] = int(((x < low) | (x > high)).sum())
     return content | about
 

@@ -34,7 +34,7 @@ from ..evaluation import baselines, controls
 from ..model import GRCD, train
 from ..training.config import Config
 from ..training.methods import METHODS, sharing
-from ..training.window_config import configured
+from ..training.window_config import AS_THEY_ARE, configured
 from . import suites
 from .cells import Baseline, Cell, Generated, current, done, read, write
 from .measuring import measurement
@@ -215,6 +215,6 @@ def _dataset(group: list[Cell]) -> Dataset:
 
 def _trained(cell: Cell, data: Dataset, runs: Path, device: str, settings: dict) -> GRCD:
     first = sharing(METHODS[cell.method])[0]  # whichever cell comes first, the folder is the same
-    model = GRCD(data.graph, first, cell.seed, device, **_chosen(cell, settings))
+    model = GRCD(data.graph, first, cell.seed, device, **AS_THEY_ARE | _chosen(cell, settings))
     name = "-".join(str(part) for part in cell.fit if part is not None)
     return train(model, data, runs / name)

@@ -23,6 +23,7 @@ EVERY = 10.0  # seconds between two lines
 UNITS = (("h", 3600.0), ("min", 60.0), ("s", 1.0))
 LOGGER = logging.getLogger("grcd")
 _wanted: ContextVar[bool] = ContextVar("wanted", default=False)
+_telling: ContextVar[bool] = ContextVar("telling", default=False)
 
 
 @contextmanager
@@ -116,6 +117,22 @@ class Lines:
         _emit(", ".join([*parts, *[self.note] * bool(self.note)]))
 
 
+def tell(line: str) -> None:
+    """A line on what was decided, where lines are wanted, or on the command line."""
+    if ranks.rank() == 0 and (_wanted.get() or _telling.get() or LOGGER.isEnabledFor(logging.INFO)):
+        _emit(line)
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """Within, decisions are told on standard error."""
+    before = _telling.set(True)
+    try:
+        yield
+    finally:
+        _telling.reset(before)
+
+
 def _readable(seconds: float) -> str:
     unit, size = next(((unit, size) for unit, size in UNITS if seconds >= size), UNITS[-1])
     return f"{seconds / size:.0f} {unit}"
@@ -125,7 +142,7 @@ def _emit(line: str) -> None:
     if LOGGER.isEnabledFor(logging.INFO) and LOGGER.hasHandlers():
         LOGGER.info(line)
     else:
-        print(f"grcd: {line}", file=sys.stderr, flush=True)
+        print(line if _telling.get() else f"grcd: {line}", file=sys.stderr, flush=True)
 
 
 def _silent(done: int, note: str) -> None:

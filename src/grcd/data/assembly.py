@@ -167,12 +167,13 @@ def _kept(values: np.ndarray, rows: dict, cap: Sequence[int], policy: str) -> tu
 
 def marker_notes(values: np.ndarray, markers: Sequence[float]) -> list[Note]:
     """Readings that look like markers of missing ones."""
-    share, far = 0.0 if 0 in markers else gaps.suspicious_zeros(values), gaps.far_constant(values)
+    silent, far = None if 0 in markers else gaps.silent_zeros(values), gaps.far_constant(values)
     notes = []
-    if share:
-        what = f"{share:.1%} of the readings are exactly 0 and none is negative"
-        notes.append(Note(what, "if 0 marks a missing reading, --missing 0"))
-    if far is not None:
+    if silent is not None:
+        where = f"at {silent.nodes} node{'s' * (silent.nodes != 1)}, where others are about {silent.usual:.3g}"
+        what = f"{silent.share:.1%} of the readings are exactly 0, {where}"
+        notes.append(Note(what, "they look like gaps: if 0 marks a missing reading, --missing 0"))
+    if far is not None and not (silent is not None and far == 0):
         value = f"{far:.15g}"
         what = f"many readings are exactly {value}, far from all others"
         notes.append(Note(what, f"if it marks a gap, --missing {value}"))

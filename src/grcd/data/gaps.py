@@ -14,13 +14,14 @@ of their own are filled from themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..core.errors import InputError, some, unknown
 from ..core.rows import blocks
 
-ZEROS = 0.01  # a share of exact zeros above this in a positive signal looks like a marker
+ZEROS, CLEAR = 0.01, 3.0  # a share of exact zeros, and standard deviations between them and all other readings
 FEW = 1 << 20  # readings that are enough to look at
 OFTEN, FAR = 1e-3, 2.0  # a share of readings, and a distance in ranges of the others, that give a marker away
 Rows = slice | np.ndarray
@@ -38,16 +39,35 @@ def missing(values: np.ndarray) -> np.ndarray:  # (nodes,)
     return sum((np.isnan(part).sum(axis=0) for part in _parts(values)), np.zeros(values.shape[1], dtype=np.int64))
 
 
-def suspicious_zeros(values: np.ndarray) -> float:
-    """The share of exact zeros among the readings of a signal that is nowhere negative, if suspicious; else 0."""
-    zeros = readings = 0
-    for part in _parts(values):
-        if (part < 0).any():
-            return 0.0
-        zeros += int((part == 0).sum())
-        readings += int((~np.isnan(part)).sum())
-    share = zeros / max(readings, 1)
-    return share if share > ZEROS else 0.0
+@dataclass(frozen=True)
+class Silent:
+    """Zeros that cannot be values: how many nodes have them, their share of all readings, and what is usual there."""
+
+    nodes: int
+    share: float
+    usual: float
+
+
+def silent_zeros(values: np.ndarray) -> Silent | None:  # (rows, nodes)
+    """Zeros between readings that are far from zero, as a sensor has that falls silent; None if there are none.
+
+    A count that is often zero has small counts beside, and rain sets in with little: there zero is a value. Where a
+    node is never near zero otherwise (its mean is ``CLEAR`` standard deviations away, without the zeros), and neither
+    just before nor just after them, they are not.
+    """
+    nodes, zeros, readings, usual = 0, 0, 0, list[float]()
+    for column in values.T:
+        x = column[~np.isnan(column)].astype(np.float64)
+        zero = x == 0
+        readings, count = readings + len(x), int(zero.sum())
+        if not ZEROS * len(x) < count < len(x) / 2 or (x < 0).any():
+            continue
+        rest = x[~zero]
+        beside = ~zero & (np.r_[False, zero[:-1]] | np.r_[zero[1:], False])  # the readings on both sides of each run
+        if rest.mean() > CLEAR * rest.std() > 0 and np.median(x[beside]) > np.median(rest) / 2:
+            nodes, zeros = nodes + 1, zeros + count
+            usual.append(float(np.median(rest)))
+    return Silent(nodes, zeros / readings, float(np.median(usual))) if nodes else None
 
 
 def far_constant(values: np.ndarray) -> float | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, Self
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -12,15 +13,11 @@ from torch import Tensor
 from ..graphs.graph import Graph
 from .normalizer import Normalizer
 from .quantiles import Quantiles
+from .scales import SCALES, Scale
 
 
 class Marginals(Protocol):
     """A map of every reading of a node, fitted to training signals; ``len`` is the number of nodes."""
-
-    @classmethod
-    def fit(cls, train: np.ndarray, graph: Graph) -> Self:
-        """From training signals (samples, nodes), NaN where missing."""
-        ...
 
     def apply(self, signals: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """z-scores (samples, nodes) of all signals, or of some rows."""
@@ -34,15 +31,55 @@ class Marginals(Protocol):
         """What there is to save, by name."""
         ...
 
-    @classmethod
-    def saved(cls, moments: dict, arrays: Mapping[str, np.ndarray]) -> Self:
-        """The way back."""
+    def log_slope(self, signals: np.ndarray) -> np.ndarray:  # (samples, nodes) twice
+        """``log dz/dx`` of readings."""
         ...
 
     def __len__(self) -> int: ...
 
 
-MARGINALS: dict[str, type[Marginals]] = {"z-score": Normalizer, "quantile": Quantiles}
+@dataclass(frozen=True)
+class Scaled:
+    """z-scores of readings on a scale."""
+
+    scale: Scale
+    moments: Normalizer  # of the scaled readings
+
+    def apply(self, signals: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        z = self.moments.apply(self.scale.forward(signals if rows is None else signals[rows]))
+        return z.astype(np.float32) if signals.dtype == np.float32 else z
+
+    def undo(self, normalized: np.ndarray) -> np.ndarray:
+        return self.scale.back(self.moments.undo(np.asarray(normalized, np.float64)))
+
+    def log_slope(self, signals: np.ndarray) -> np.ndarray:
+        return self.scale.log_slope(signals) - np.log(self.moments.std)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"mean": self.moments.mean, "std": self.moments.std} | self.scale.arrays()
+
+    def __len__(self) -> int:
+        return len(self.moments)
+
+
+def fitted(name: str, train: np.ndarray, graph: Graph) -> Marginals:
+    """From training signals (samples, nodes), NaN where missing."""
+    moments = Normalizer.fit(train, graph)  # refuses nodes that never change, or were hardly observed
+    if name == "z-score":
+        return moments
+    if name == "quantile":
+        return Quantiles.fit(train, graph)
+    scale = SCALES[name].of(train)
+    return Scaled(scale, Normalizer.fit(scale.forward(train), graph))
+
+
+def saved(name: str, moments: dict, arrays: Mapping[str, np.ndarray]) -> Marginals:
+    """The way back, from mean and standard deviation of the readings and the arrays."""
+    if name == "z-score":
+        return Normalizer.of(moments)
+    if name == "quantile":
+        return Quantiles.saved(arrays)
+    return Scaled(SCALES[name].saved(arrays), Normalizer(arrays["mean"], arrays["std"]))
 
 
 class ZScored:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,10 +66,9 @@ class Normalizer:
         """What a run folder has to hold beyond mean and standard deviation, which it always does."""
         return {}
 
-    @classmethod
-    def saved(cls, moments: dict, arrays: Mapping[str, np.ndarray]) -> Normalizer:
-        """The way back, from mean and standard deviation and the arrays."""
-        return cls.of(moments)
+    def log_slope(self, signals: np.ndarray) -> np.ndarray:  # (samples, nodes) twice
+        """``log dz/dx``."""
+        return np.where(np.isnan(signals), np.nan, -np.log(self.std))
 
     def apply(self, signals: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """z-scores in the precision of the signals; of all of them, or of the given rows."""

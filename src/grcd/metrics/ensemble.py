@@ -22,6 +22,12 @@ def quantiles(draws: np.ndarray, levels: Sequence[float]) -> np.ndarray:  # (n, 
     return np.quantile(draws, levels, axis=0, method="weibull")
 
 
+def summaries(draws: np.ndarray, levels: Sequence[float]) -> np.ndarray:  # (n, ...) -> (levels, ...)
+    """Quantiles to give back: where all draws are whole numbers they are whole, too, not half way between two."""
+    found = quantiles(draws, levels)
+    return np.rint(found, out=found, where=(np.rint(draws) == draws).all(axis=0))
+
+
 def crps(draws: np.ndarray, readings: np.ndarray) -> np.ndarray:  # (n, ...), (...) -> (...)
     """The continuous ranked probability score of each reading, lower is better."""
     x, n = np.sort(draws, axis=0), len(draws)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from ..core.errors import InputError, some
 from ..core.rows import blocks
-from ..data import catalog, gaps, outliers
+from ..data import catalog, gaps, kinds, outliers
 from ..data.assembly import Opened, leave_out
 from ..data.catalog.named import Published
 from ..data.channels import Channels
@@ -187,6 +187,8 @@ def _series(source: Any, options: Options) -> Inspection:
         warnings.append(Remark(what, "they say nothing: empty them, or leave the channel out"))
     signals = readings.facts(opened) | {"nodes": nodes, "channels": list(channels.names), "range": [None, None]}
     signals["unit"] = ", ".join(channels.units) if any(channels.units) else None
+    each = [kind.to_dict() for kind in kinds.of_channels(series.values)]
+    signals["kinds"] = dict(zip(channels.names, each, strict=True))
     graph = {} if network is None else _graph(network, warnings)
     time = in_time.facts(series, channels.names, channels.units)
     return Inspection(name, signals, graph, method, problems, warnings, time, time["window_suggested"])
@@ -248,7 +250,7 @@ class _Readings:
     def limits(self) -> list[Remark]:
         """Readings that come near zero, and never below."""
         low, high = self.low.min(initial=np.inf), self.high.max(initial=-np.inf)
-        if not 0 <= low < NEAR * high:
+        if not 0 <= low < NEAR * high or kinds.Kind.of(self.values).low is not None:  # which a training keeps to
             return []
         what = f"no reading is below 0, and the least ({low:g}) is near it"
         return [Remark(what, "if none can be below, --support 0 inf in training keeps generated ones there")]
@@ -266,6 +268,7 @@ class _Readings:
             "constant_nodes": self.constant,
             "range": [_finite(np.nanmin(self.low, initial=np.inf)), _finite(np.nanmax(self.high, initial=-np.inf))],
             "held_in": str(self.values.dtype),
+            "kinds": {"": kinds.Kind.of(self.values).to_dict()},
         }
 
 

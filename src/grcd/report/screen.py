@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..data import kinds
 from . import in_time
 
 Lines = list[tuple[str, str]]
@@ -45,6 +46,8 @@ def _rows(f: dict[str, Any], time: dict[str, Any]) -> Lines:
     worst = ", ".join(f"{name} {share:.1%}" for name, share in f["missing_most_at"].items())
     gaps = f"{f['missing']:.2%} of the readings are missing" + (f"; most at {worst}" if worst else "")
     lines = [("rows", rows), ("sensors", sensors), ("gaps", gaps if f["missing"] else "none")]
+    if words := kinds.in_words([kinds.Kind(**each) for each in f["kinds"].values()], [*f["kinds"]]):
+        lines.append(("readings", words))
     return [*lines, ("constant", f"{len(f['constant_nodes'])} nodes")] if f["constant_nodes"] else lines
 
 

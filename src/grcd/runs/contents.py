@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from ..core.errors import InputError
+from ..data import marginals
 from ..data.dataset import fingerprint
-from ..data.marginals import MARGINALS, Marginals
+from ..data.marginals import Marginals
 from ..diffusion import plan
 from ..diffusion.diffusion import Diffusion
 from ..graphs.graph import Graph
@@ -94,7 +95,7 @@ def restored(
 ) -> Trained:
     """What was saved, if it is all of one size."""
     config = settled(config, manifest)
-    normalizer = MARGINALS[config.marginals].saved(manifest["normalizer"], _arrays(tensors, "normalizer"))
+    normalizer = marginals.saved(config.marginals, manifest["normalizer"], arrays(tensors, "normalizer"))
     diffusion = restored_diffusion(space, config, device, manifest, tensors)
     if len(normalizer) != space.d:
         raise ValueError("normaliser and graph have different sizes")
@@ -119,7 +120,7 @@ def restored_diffusion(
 
 def graph(manifest: dict, tensors: dict[str, Tensor]) -> Graph:
     """The graph that a run was trained on."""
-    saved, nodes = _arrays(tensors, "graph"), len(manifest["node_ids"])
+    saved, nodes = arrays(tensors, "graph"), len(manifest["node_ids"])
     W = sp.csr_array((saved["data"], saved["indices"], saved["indptr"]), shape=(nodes, nodes))
     W.check_format(full_check=True)
     origins = {key: manifest["graph"][key] for key in ORIGINS if key in manifest["graph"]}
@@ -145,5 +146,6 @@ def part(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:
     return {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
 
 
-def _arrays(tensors: dict[str, Tensor], name: str) -> dict[str, np.ndarray]:
+def arrays(tensors: dict[str, Tensor], name: str) -> dict[str, np.ndarray]:
+    """The same as arrays."""
     return {key: value.numpy() for key, value in part(tensors, name).items()}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..core.parallel import team
 from ..data.covariates import Covariates
 from ..data.normalizer import Normalizer
 from ..data.origin import Origin
+from ..data.scales import Scales
 from ..data.series import Series
 from ..data.timeline import Timeline
 from ..diffusion.conditional import Conditional
@@ -30,19 +32,20 @@ from ..training.windows import WindowModel
 from . import contents
 from .folder import read
 from .shared import opened
-from .train import hooks_of, refuse_outside
+from .train import hooks_of
 
 
 @dataclass(frozen=True)
 class TrainedSeries:
     """A trained model of windows, what its run folder says of it, and how training went."""
 
-    model: WindowModel
+    model: WindowModel  # of readings on their scales
+    scales: Scales
     facts: dict
     result: dict
 
     def tensors(self) -> dict[str, Tensor]:
-        """All its numbers by name: graph, network if it is used, reference, mean."""
+        """All its numbers by name: graph, network if it is used, reference, mean, and scales if there are any."""
         law, mean = self.model.law, self.model.mean
         network = law.network if isinstance(law, Conditional) else law.diffusion.network
         parts = {
@@ -50,6 +53,7 @@ class TrainedSeries:
             "network": {} if network is None else network.state_dict(),
             "reference": law.reference.tensors(),
             "mean": mean.tensors(),
+            "scale": {key: torch.from_numpy(array) for key, array in self.scales.arrays().items()},
         }
         return contents.named(parts)
 
@@ -73,10 +77,12 @@ def train(
     name: str = "series",
     origin: Origin | None = None,
     covariates: Covariates | None = None,
+    *,
+    readings: Sequence[str] = (),
 ) -> TrainedSeries:
     """Train on rows in time; with ``run`` in that folder, where the same call goes on."""
     flat = {split: part.values.reshape(len(part), -1) for split, part in series.items()}
-    refuse_outside(flat["train"], config.bounds)
+    config.limits(space.channels).refuse_outside(flat["train"])
     Timeline.of(series["train"]).refuse_other(series["val"], "validation rows")
     for which, split in (("training", "train"), ("validation", "val")):
         series[split].refuse_short(space.steps, which)
@@ -89,6 +95,7 @@ def train(
         "made": (origin or Origin()).to_dict(),
         "channels": list(variables.channels),
         "units": list(variables.units),
+        "readings": list(readings),
         "timeline": Timeline.of(series["train"]).to_dict(),
         "lacking": np.flatnonzero(np.isnan(flat["train"]).all(axis=0)).tolist(),
     }
@@ -98,11 +105,14 @@ def train(
             with contents.fitting(folder.path):
                 return restored(space, config, device, manifest, tensors)
         hooks = hooks_of(folder, facts)
-        model, result = windows.fit(
-            space, series["train"], series["val"], config, device, covariates=covariates, **hooks
+        scales = Scales.of(_scales(config, space), flat["train"])
+        learn, held = (
+            replace(series[split], values=scales.forward(flat[split]).reshape(series[split].values.shape))
+            for split in ("train", "val")
         )
+        model, result = windows.fit(space, learn, held, config, device, covariates=covariates, **hooks)
         result |= {"mean": model.mean.to_dict()}
-        trained = TrainedSeries(model, facts, result)
+        trained = TrainedSeries(model, scales, facts, result)
         if folder is not None:
             folder.finish(trained.tensors(), result)
         return trained
@@ -135,7 +145,14 @@ def restored(
         law = Guided(contents.restored_diffusion(space, config, device, manifest, tensors))
     if len(mean.table.mean) * space.steps != space.d:
         raise ValueError("mean and windows have different sizes")
-    return TrainedSeries(WindowModel(law, mean), manifest, result)
+    scales = Scales.saved(_scales(config, space), contents.arrays(tensors, "scale"))
+    return TrainedSeries(WindowModel(law, mean), scales, manifest, result)
+
+
+def _scales(config: Config | WindowConfig, space: SignalSpace) -> list[str]:
+    """One a channel."""
+    names = config.marginals.split(",")
+    return [names[k % len(names)] for k in range(space.channels)]
 
 
 def _moments(x: np.ndarray, space: SignalSpace) -> Normalizer:

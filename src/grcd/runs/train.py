@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,7 @@ import torch
 from ..core.errors import InputError
 from ..core.parallel import team
 from ..core.rows import blocks, evenly
-from ..data import outliers
-from ..data.marginals import MARGINALS
+from ..data import marginals, outliers
 from ..data.normalizer import Normalizer
 from ..data.origin import Origin
 from ..graphs.space import SignalSpace
@@ -36,21 +35,25 @@ def train(
     force: bool = False,
     name: str = "signals",
     origin: Origin | None = None,
+    *,
+    readings: Sequence[str] = (),
 ) -> Trained:
     """Train on signals in their own units; with ``run`` in that folder, where the same call goes on.
 
-    ``force`` begins anew; ``name`` and ``origin`` say in the folder where the signals came from.
+    ``force`` begins anew; ``name`` and ``origin`` say in the folder where the signals came from, ``readings`` what
+    kind of numbers they are and what was decided for them.
     """
     if not fit.alone(space, config, device):
         fit.refuse_too_large(space, config, device, training=True)
-    refuse_outside(x_train, config.bounds)
+    config.limits().refuse_outside(x_train)
     if origin is None:  # of signals from files it was said when they were read
         outliers.warn(space.graph.node_ids, training=x_train, validation=x_val)
     moments = Normalizer.fit(x_train, space.graph)
-    normalizer = MARGINALS[config.marginals].fit(x_train, space.graph)
+    normalizer = marginals.fitted(config.marginals, x_train, space.graph)
     used, missing = _observed(x_train, "training signals")
     facts = contents.described(space, config, {"train": x_train, "val": x_val}, moments.to_dict(), name)
     facts["data"] |= {"missing": missing, "dropped": len(x_train) - len(used), "made": (origin or Origin()).to_dict()}
+    facts["data"]["readings"] = list(readings)
     with opened(run, facts, force) as folder:
         if folder is not None and folder.finished:
             manifest, tensors = team().from_first(lambda: read(folder.path))
@@ -75,19 +78,6 @@ def hooks_of(folder: Run | Following | None, facts: dict) -> dict[str, Any]:
         return facts["settled"]
 
     return {"settle": settle} | ({} if folder is None else {"log": folder.log, "resume": folder.resume})
-
-
-def refuse_outside(x: np.ndarray, bounds: tuple[float, float] | None) -> None:
-    if bounds is None:
-        return
-    low, high = bounds
-    outside = sum(int(((x[rows] < low) | (x[rows] > high)).sum()) for rows in blocks(*x.shape))
-    if outside:
-        raise InputError(
-            f"{outside} training readings outside {low:g} to {high:g}",
-            "all of them in the support",
-            "widen --support, or mark what cannot be as missing (--missing)",
-        )
 
 
 def _observed(signals: np.ndarray, what: str) -> tuple[np.ndarray, float]:

@@ -11,11 +11,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+import numpy as np
+
 from .. import networks
 from ..core.errors import InputError, unknown
 from ..core.settings import Settings, ranged, typed
 from ..core.streams import SEED_MOST
-from ..data.marginals import MARGINALS
+from ..data.limits import Limits
+from ..data.scales import SCALES
 from ..networks.setting import NetworkSetting
 from . import methods
 from .stopping import RULES
@@ -43,8 +46,9 @@ class Config(Settings):
     # readings
     window: int = 1  # steps of a signal
     calendar: str = "auto"  # of signals in time: whether their mean goes by the clock; or "none"
-    marginals: str = "z-score"
-    support: str = ""  # "LOW,HIGH": generated readings stay within; empty: anywhere
+    marginals: str = "z-score"  # the scale they are taken on (data/scales); "auto": what held-out readings say
+    integers: str = "no"  # whether generated readings are whole numbers; "auto": if training readings are
+    support: str = ""  # "LOW,HIGH": generated readings stay within; empty: anywhere; "auto": as training readings do
     # network: its name, and its own settings (width, blocks, ...)
     backbone: str = "gnn"
     network: NetworkSetting = field(default_factory=networks.find(backbone).setting)
@@ -90,8 +94,7 @@ class Config(Settings):
             raise unknown("stopping rule", self.stopping, RULES)
         if self.optimizer not in OPTIMIZERS:
             raise unknown("optimizer", self.optimizer, OPTIMIZERS)
-        if self.marginals not in MARGINALS:
-            raise unknown("marginals", self.marginals, MARGINALS)
+        refuse_readings(self.marginals, self.integers)
         object.__setattr__(self, "support", support_of(self.support))
         refuse_calendar(self.calendar)
         if not self.t_min < self.t_max:
@@ -122,12 +125,12 @@ class Config(Settings):
         """What concerns the forward process, by name."""
         return {key: getattr(self, key) for key in ("kappa", "sigma", "delta", "t_min", "t_max")}
 
-    @property
-    def bounds(self) -> tuple[float, float] | None:
-        """The support as numbers; None if there is none."""
-        return bounds_of(self.support)
+    def limits(self, channels: int = 1) -> Limits:
+        """What generated readings keep to."""
+        return limits_of(self.support, self.integers, channels)
 
 
+AUTO = "auto"  # what the data decide, when there are some
 CALENDARS = ("auto", "none")
 
 
@@ -136,22 +139,38 @@ def refuse_calendar(name: str) -> None:
         raise unknown("calendar", name, CALENDARS)
 
 
-def bounds_of(support: str) -> tuple[float, float] | None:
-    """As numbers; None if there is none."""
-    if not support:
-        return None
-    low, high = map(float, support.split(","))
-    return low, high
+def refuse_readings(marginals: str, integers: str) -> None:
+    """Both are one word for all channels, or one for each, with commas."""
+    for name in marginals.split(","):
+        if name not in (*SCALES, AUTO):
+            raise unknown("marginals", name, [*SCALES, AUTO])
+    for name in integers.split(","):
+        if name not in ("yes", "no", AUTO):
+            raise unknown("integers", name, ["yes", "no", AUTO])
+
+
+def limits_of(support: str, integers: str, channels: int) -> Limits:
+    """What generated readings of so many channels keep to."""
+    return Limits.of(_ends(support), [word == "yes" for word in integers.split(",")], channels)
+
+
+def _ends(support: str) -> list[tuple[float, float]]:
+    """One for all channels, or one for each."""
+    if support in ("", AUTO):
+        return [(-math.inf, math.inf)]
+    pairs = [[float(end) for end in part.split(",")] for part in support.split(";")]
+    return [(low, high) for low, high in pairs]
 
 
 def support_of(support: str) -> str:
-    """In one spelling: runs are compared by it."""
-    if not support:
-        return ""
+    """In one spelling: runs are compared by it. One for all channels, or one for each with semicolons."""
+    if support in ("", AUTO):
+        return support
     try:
-        low, high = (float(end) for end in support.split(","))
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        ends = _ends(support)
+        if not all(low < high and low < math.inf and high > -math.inf for low, high in ends):
             raise ValueError
     except ValueError:
-        raise InputError(f"support = {support!r}", "two numbers, the lower one first", "e.g. --support 0 70") from None
-    return f"{low!r},{high!r}"
+        do = "e.g. --support 0 70; --support 0 inf has no upper end"
+        raise InputError(f"support = {support!r}", "two numbers, the lower one first", do) from None
+    return "" if all(np.isinf(pair).all() for pair in ends) else ";".join(f"{low!r},{high!r}" for low, high in ends)

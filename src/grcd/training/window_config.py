@@ -13,13 +13,16 @@ from typing import Any
 import torch
 
 from ..core.errors import unknown
+from ..data.limits import Limits
 from ..networks import NETWORKS
 from . import methods
 from .budget import refuse_timed
 from .conditional import Setting
-from .config import Config, bounds_of, refuse_calendar, support_of
+from .config import AUTO, Config, limits_of, refuse_calendar, refuse_readings, support_of
 
 BACKBONE = "spacetime"  # of every conditional model, and of no other
+OURS = {"marginals": AUTO, "integers": AUTO, "support": AUTO}  # of grcd, unless one is named
+AS_THEY_ARE = {"marginals": "z-score", "integers": "no", "support": ""}  # of the paper, and of data that have a name
 
 
 @dataclass(frozen=True)
@@ -29,12 +32,15 @@ class WindowConfig(Setting):
     method: str = "grcd"
     window: int = 1
     calendar: str = "auto"  # whether the mean goes by the clock: what validation says, or "none"
-    support: str = ""  # "LOW,HIGH": generated readings stay within; empty: anywhere
+    marginals: str = "z-score"  # these three as in ``Config``
+    integers: str = "no"
+    support: str = ""
     backbone: str = BACKBONE
 
     def __post_init__(self) -> None:
         super().__post_init__()
         refuse_calendar(self.calendar)
+        refuse_readings(self.marginals, self.integers)
         object.__setattr__(self, "support", support_of(self.support))
         if self.backbone != BACKBONE:
             raise unknown("backbone of windows", self.backbone, [BACKBONE])
@@ -47,10 +53,9 @@ class WindowConfig(Setting):
         """The same but for these."""
         return replace(self, **settings)
 
-    @property
-    def bounds(self) -> tuple[float, float] | None:
-        """The support as numbers; None if there is none."""
-        return bounds_of(self.support)
+    def limits(self, channels: int = 1) -> Limits:
+        """What generated readings keep to."""
+        return limits_of(self.support, self.integers, channels)
 
 
 def configured(
@@ -58,7 +63,8 @@ def configured(
 ) -> Config | WindowConfig:
     """Of a model of so many steps and channels; unknown settings are named, and the known ones listed."""
     refuse_timed(settings)
-    chosen = {"method": method, "seed": seed, "window": window, **settings}
+    ours = OURS if method == "grcd" else {}
+    chosen = {"method": method, "seed": seed, "window": window, **ours, **settings}
     if method != "grcd" or (chosen["window"] == channels == 1 and settings.get("backbone") != BACKBONE):
         return Config.make(**dict(methods.find(method).settings) | chosen)
     names = [entry.name for entry in fields(WindowConfig)]

@@ -27,6 +27,7 @@ from ...evaluation.pieces import Pieces
 from ...evaluation.tally import Tally
 from ...model import GRCD, train
 from ...tasks import windows as tasks
+from ...training.window_config import AS_THEY_ARE
 from .cells import REFERENCE, Windowed
 from .settings import TABLES, VARIANTS, load
 
@@ -85,7 +86,8 @@ def fitted(group: list[Windowed], data: SeriesDataset, runs: Path, device: str, 
     cell = group[0]
     if cell.trained:
         name = "-".join(map(str, (cell.about.table, TABLES[cell.about.table], cell.variant, f"s{cell.seed}")))
-        chosen = {"window": TABLES[cell.about.table], "calendar": VARIANTS[cell.variant].calendar} | settings
+        length, calendar = TABLES[cell.about.table], VARIANTS[cell.variant].calendar
+        chosen: dict[str, Any] = AS_THEY_ARE | {"window": length, "calendar": calendar} | settings
         model = GRCD(data.graph, "grcd", cell.seed, device, channels=len(data.channels), **chosen)
         return Network(train(model, data, runs / name), data, runs / "partial")
     rows = data.part("train"), data.part("val")

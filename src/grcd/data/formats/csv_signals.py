@@ -13,7 +13,7 @@ from ...core.files import whole
 from .. import times
 from ..notes import Note
 from .csv import Columns, read_columns
-from .output import Output
+from .output import Output, without_points
 from .table import Table, is_unnamed, only_clock, pivoted_channels, refuse_no_label, roles_of
 
 
@@ -95,6 +95,6 @@ def _numbers_rows(cells: np.ndarray) -> bool:
 
 def write(path: Path, output: Output) -> None:
     """Times as text; quantiles beside the signals."""
-    frame = output.frame(text=True)
+    frame = without_points(output.frame(text=True))
     with whole(path) as temporary:
         frame.to_csv(temporary, index=False)

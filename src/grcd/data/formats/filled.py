@@ -17,7 +17,7 @@ import numpy as np
 
 from ...core.errors import InputError, InputWarning
 from ...core.files import make_folder, scratch
-from ...metrics.ensemble import quantiles as of_draws
+from ...metrics.ensemble import summaries as of_draws
 from .output import Output
 from .writing import refuse_not_finite, write
 
@@ -84,9 +84,9 @@ class Filled:
         median, quantiles = np.empty(shape[1:]), np.empty((len(self.levels), *shape[1:]))
         for rows, drawn in fillings:
             refuse_not_finite(drawn, path, self.lacking)
-            median[rows] = np.median(drawn, axis=0)
+            median[rows], *others = of_draws(drawn, (0.5, *self.levels))
             if self.levels:
-                quantiles[:, rows] = of_draws(drawn, self.levels)
+                quantiles[:, rows] = others
             if ensemble is not None:
                 ensemble[:, rows] = drawn
         return median, quantiles if self.levels else None

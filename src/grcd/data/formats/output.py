@@ -78,3 +78,20 @@ class Output:
             columns |= {f"{100 * q:g}%": self.quantiles[k].ravel() for k, q in enumerate(self.levels)}
         frame = pandas.DataFrame(columns)
         return frame[~np.isnan(values.ravel())].reset_index(drop=True)
+
+
+def without_points(frame: DataFrame) -> DataFrame:
+    """For text: a column of whole numbers, or of a variable that has only such, without decimal points."""
+    variable = frame["variable"].to_numpy() if "variable" in frame else np.zeros(len(frame))
+    for name in frame.columns:
+        values = frame[name].to_numpy()
+        if name == "time" or values.dtype.kind != "f":
+            continue
+        broken = np.isfinite(values) & ((np.rint(values) != values) | (np.abs(values) >= 2**53))
+        whole = ~np.isin(variable, np.unique(variable[broken])) if broken.any() else np.ones(len(values), dtype=bool)
+        if whole.all():
+            frame[name] = frame[name].astype("Int64")
+        elif whole.any():
+            cells = zip(values.tolist(), (whole & ~np.isnan(values)).tolist(), strict=True)
+            frame[name] = np.array([int(value) if yes else value for value, yes in cells], dtype=object)
+    return frame

@@ -21,6 +21,7 @@ from .. import times as clock
 from . import netcdf, parquet
 from .csv import read_columns
 from .npz import Archive
+from .output import without_points
 from .refusals import damage_is_refused, existing, refuse_no_memory
 from .table import names_of
 from .writing import refuse_not_finite, warn_of_formulas
@@ -96,7 +97,7 @@ def _frame(windows: Windows, path: Path, text: bool = False) -> DataFrame:
 
 
 def _write_csv(path: Path, windows: Windows) -> None:
-    frame = _frame(windows, path, text=True)
+    frame = without_points(_frame(windows, path, text=True))
     with whole(path) as temporary:
         frame.to_csv(temporary, index=False)
 
