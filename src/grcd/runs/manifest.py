@@ -45,8 +45,8 @@ ENTRIES: dict = {
 RESULT: dict = {
     "updates": int,
     "best_update": int,
-    "val": float,
-    "val_reference_alone": float,
+    "val?": float,  # where there was a network to judge
+    "val_reference_alone?": float,
     "seconds": float,
     "stopped": str,
     "plan?": {},

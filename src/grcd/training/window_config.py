@@ -1,7 +1,7 @@
 """The configuration of the conditional model of windows, and which configuration a model has.
 
-``grcd`` with a window, or with several channels, is the conditional model; any other method with a window is the
-paper's on the product graph, and has the paper's settings.
+``grcd`` with a window, or with several channels, is the conditional model, and so is ``grcd-sparse``; any other method
+with a window is the paper's on the product graph, and has the paper's settings.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .conditional import Setting
 from .config import Config, bounds_of, refuse_calendar, support_of
 
 BACKBONE = "spacetime"  # of every conditional model, and of no other
+SPARSE = "grcd-sparse"  # the method whose reference is as on large graphs
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ class WindowConfig(Setting):
         return replace(self, **settings)
 
     @property
+    def sparse(self) -> bool:
+        """Whether its reference is sparse on any graph."""
+        return self.method == SPARSE
+
+    @property
     def bounds(self) -> tuple[float, float] | None:
         """The support as numbers; None if there is none."""
         return bounds_of(self.support)
@@ -59,7 +65,7 @@ def configured(
     """Of a model of so many steps and channels; unknown settings are named, and the known ones listed."""
     refuse_timed(settings)
     chosen = {"method": method, "seed": seed, "window": window, **settings}
-    if method != "grcd" or (chosen["window"] == channels == 1 and settings.get("backbone") != BACKBONE):
+    if method not in ("grcd", SPARSE) or (chosen["window"] == channels == 1 and settings.get("backbone") != BACKBONE):
         return Config.make(**dict(methods.find(method).settings) | chosen)
     names = [entry.name for entry in fields(WindowConfig)]
     for key in chosen:
