@@ -105,12 +105,6 @@ class GRCD:
         common, settings = self._settings
         self.config = configured(*common, channels, self.device, settings)
         self.space = SignalSpace(self.graph, self.config.window, channels)
-        if self.graph.large and self.in_time:
-            raise InputError(
-                f"windows of {self.window} rows and {channels} channels on {len(self.graph):,} nodes",
-                "single moments of one variable on a graph of that size",
-                "take a window of 1 (--window 1), one channel at a time, or fewer nodes",
-            )
 
     def __repr__(self) -> str:
         state = "not fitted yet"

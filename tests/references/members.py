@@ -27,6 +27,7 @@ from grcd.references.precision import Given, Regressions
 from grcd.references.reference import Reference
 from grcd.references.separable import Separable
 from grcd.references.sparse import Sparse
+from grcd.references.sparse_mixture import SparseMixture
 from grcd.references.stationary import Stationary
 
 NODES = 5
@@ -191,7 +192,7 @@ def one(kind: str) -> Callable[[Problem], Member]:
     return built
 
 
-def several(*kinds: str) -> Callable[[Problem], Member]:
+def several(*kinds: str, mixture: type[Mixture] = Mixture) -> Callable[[Problem], Member]:
     """A mixture with a component of each kind."""
 
     def built(problem: Problem) -> Member:
@@ -200,7 +201,7 @@ def several(*kinds: str) -> Callable[[Problem], Member]:
         sigma = torch.from_numpy(np.array([dense(C, problem.graph) for (_, dense), C in pairs]))
         parts = tuple(fit(C, problem.graph) for (fit, _), C in pairs)
         w = w / w.sum()
-        return Member(Mixture(w, m, parts), mixtures.Mixture(w, m, sigma), problem, built)
+        return Member(mixture(w, m, parts), mixtures.Mixture(w, m, sigma), problem, built)
 
     return built
 
@@ -244,9 +245,33 @@ def fit_separable(C: np.ndarray) -> Separable:
     return Separable.of(lags[0], lags.diagonal(dim1=1, dim2=2).sum(1) / lags[0].trace(), WEAK)
 
 
+def regressions_in_time(C: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # (d, d), (d,), (d,)
+    """Coefficients, variances and order: each reading on those of its row with a larger variance, and on the row
+    before; the last row first."""
+    nodes = np.argsort(np.diag(lagged(C)[0]))
+    order = np.concatenate([step * FEW + nodes for step in reversed(range(STEPS))])
+    A = np.zeros_like(C)
+    for place, j in enumerate(order):
+        later = order[place + 1 :]
+        A[j, later] = C[j, later] / (1 + np.abs(C[j, later]).sum())
+    return A, np.diag(C) / 2, order
+
+
+def fit_sparse(C: np.ndarray) -> Sparse:
+    A, D, order = regressions_in_time(C)
+    return Sparse(Regressions(sp.csr_array(A), D, order), wide(C))
+
+
+def dense_sparse(C: np.ndarray) -> np.ndarray:
+    A, D, _ = regressions_in_time(C)
+    local = np.linalg.inv(np.eye(len(C)) - A)
+    return local @ np.diag(D) @ local.T + wide(C) @ wide(C).T
+
+
 IN_TIME: dict[str, tuple[Callable[[np.ndarray], Component], Callable[[np.ndarray], np.ndarray]]] = {
     "stationary": (lambda C: Stationary.of(torch.from_numpy(lagged(C)), WEAK), dense_stationary),
     "separable": (fit_separable, dense_separable),
+    "sparse": (fit_sparse, dense_sparse),
 }
 
 
@@ -286,10 +311,12 @@ MEMBERS: dict[str, Member] = {
     "mixture": several("spectral", "full", "diagonal")(PROBLEM),
     "mixture of low rank": several("low rank", "low rank", "low rank")(PROBLEM),
     "mixture of one": several("full")(PROBLEM),
+    "mixture of sparse": several("sparse", "sparse", "sparse", mixture=SparseMixture)(PROBLEM),
 }
 WINDOWED: dict[str, Member] = {
     "stationary": of_windows("stationary")(WINDOWS),
     "separable": of_windows("separable")(WINDOWS),
+    "sparse, of windows": of_windows("sparse")(WINDOWS),
     "spectral on a product": on_product(WINDOWS),
     "mixture of stationary": of_windows("stationary", 2)(WINDOWS),
     "mixture of separable": of_windows("separable", 3)(WINDOWS),

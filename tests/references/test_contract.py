@@ -185,6 +185,14 @@ def test_entries_that_are_observed_leave_what_bayes_rule_leaves(member):
         each_close(np.exp(posterior.log_prob[b]), np.exp(evidence), 1e-10)
 
 
+@law("drawn")
+def test_draws_alone_are_those_of_the_posterior(member):
+    readings = member.readings("entries")
+    xi = torch.from_numpy(np.random.default_rng(8).standard_normal((BATCH, 3, member.d)))
+    own = member.reference.drawn(member.x, readings.seen, xi)
+    assert torch.equal(own, member.reference.posterior(member.x, readings.seen, xi).draws)
+
+
 @law("posterior")
 def test_draws_given_entries_are_affine_in_their_noise_within_a_component(member):
     """One number of the noise chooses the component; all others have its mean and the root of its covariance."""

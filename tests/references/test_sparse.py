@@ -12,7 +12,7 @@ from grcd.core import factors
 from grcd.core.errors import InputError, InputWarning
 from grcd.core.streams import Stream
 from grcd.graphs.graph import Graph
-from grcd.references import gaussian, sparse, sparse_conditioning, sparse_fit
+from grcd.references import gaussian, neighbours, sparse, sparse_conditioning
 from grcd.references.guidance import cleaned, guided
 from grcd.references.observations import Observations
 from grcd.references.precision import Regressions
@@ -32,7 +32,7 @@ def patchy_graph(seed=0):
 def reference_of(seed=0, rank=3, graph=None):
     random, graph = np.random.default_rng(seed), graph or patchy_graph()
     order = factors.sweep(graph.weights)
-    parents = sparse_fit.later_neighbours(graph.weights, order)
+    parents = neighbours.later_neighbours(graph.weights, order)
     rows, columns = np.nonzero(parents >= 0)
     A = sp.csr_array(
         (random.uniform(-0.4, 0.4, len(rows)), (rows, parents[rows, columns])), shape=(len(graph), len(graph))
@@ -141,7 +141,7 @@ def test_many_hidden_entries_have_spreads_from_draws(monkeypatch):
 def test_without_room_for_a_factor_it_is_conjugate_gradients_and_said(monkeypatch):
     monkeypatch.setattr(factors, "SHARE", 1e12)
     other, x, observations = reference_of(), signals(0, BATCH), readings("entries", 0)
-    with pytest.warns(InputWarning, match="30 nodes with .* conjugate gradients"):
+    with pytest.warns(InputWarning, match="30 readings with .* conjugate gradients"):
         score = other.score(x, 0.5)
     close(score, SPARSE.score(x, 0.5), 1e-6)
     close(other.condition(observations).mean, SPARSE.condition(observations).mean, 1e-6)

@@ -9,7 +9,7 @@ from laws import close
 from grcd.core import factors
 from grcd.core.errors import InputError
 from grcd.graphs.graph import Graph
-from grcd.references import sparse_fit
+from grcd.references import neighbours, sparse_fit, sparse_gaps
 from grcd.references.precision import Given, Regressions
 from grcd.references.sparse import Sparse
 
@@ -41,10 +41,9 @@ def likelihood(reference, x):
     return float(reference.log_prob(x).mean()) / NODES
 
 
-def test_neighbours_that_come_later_are_the_nearest_first(monkeypatch):
-    monkeypatch.setattr(sparse_fit, "MOST", 4)
+def test_neighbours_that_come_later_are_the_nearest_first():
     order = factors.sweep(GRAPH.weights)
-    parents, place = sparse_fit.later_neighbours(GRAPH.weights, order), np.argsort(order)
+    parents, place = neighbours.later_neighbours(GRAPH.weights, order, 4), np.argsort(order)
     W = GRAPH.weights.toarray() / GRAPH.weights.max()
     for node in range(NODES):
         near = [other for other in np.flatnonzero(W[node]) if place[other] > place[node]]
@@ -57,7 +56,7 @@ def test_neighbours_that_come_later_are_the_nearest_first(monkeypatch):
 def test_on_a_path_a_markov_chain_is_fitted_exactly(monkeypatch):
     """Each node depends on the next alone: the precision is the inverse of the second moments, but for the degrees of
     freedom that a coefficient takes."""
-    monkeypatch.setattr(sparse_fit, "RIDGES", (0.0,))
+    monkeypatch.setattr(neighbours, "RIDGES", (0.0,))
     n, samples = 12, 400
     chain = 0.8 ** np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
     graph = Graph.from_edges([(str(i), str(i + 1)) for i in range(n - 1)])
@@ -98,17 +97,31 @@ def test_signals_with_gaps_are_nearly_as_good():
     assert best - likelihood(hidden, test) < 0.2
 
 
-def test_what_is_hidden_is_solved_for_signal_by_signal():
-    Q = field().precision.Q
+def test_gaps_are_drawn_signal_by_signal_with_the_mean_and_the_covariance_given_the_rest():
+    """Both are linear: of the noise, and of what is seen."""
+    precision = Regressions(sp.csr_array(np.triu(0.1 * np.ones((6, 6)), 1)), np.linspace(1, 2, 6), np.arange(6))
+    Q, half = precision.Q, precision.half
+    close(half.toarray() @ half.toarray().T, Q.toarray())
     random = np.random.default_rng(0)
-    hidden, right = random.random((NODES, 5)) < 0.4, random.standard_normal((NODES, 5))
+    hidden = random.random((6, 4)) < 0.5
     hidden[:, 3] = False
-    u = sparse_fit._hidden(Q, hidden, right)
+    e = np.where(hidden, 0.0, random.standard_normal((6, 4)))
+    mean = sparse_gaps._hidden(Q, half, hidden, e, np.zeros((6, 4)))
     for k, mask in enumerate(hidden.T):
-        exact = np.zeros(NODES)
-        exact[mask] = np.linalg.solve(Q.toarray()[np.ix_(mask, mask)], right[mask, k])
-        close(u[:, k], exact, 1e-2, size=np.append(exact, 1.0))
-        assert not u[~mask, k].any()
+        exact = np.zeros(6)
+        exact[mask] = -np.linalg.solve(Q.toarray()[np.ix_(mask, mask)], (Q.toarray() @ e[:, k])[mask])
+        close(mean[:, k], exact, 1e-2, size=np.append(exact, 1.0))
+    each = np.repeat(hidden[:, :1], 6, axis=1)
+    root = sparse_gaps._hidden(Q, half, each, np.zeros((6, 6)), np.eye(6))[hidden[:, 0]]
+    close(root @ root.T, np.linalg.inv(Q.toarray()[np.ix_(hidden[:, 0], hidden[:, 0])]), 1e-2)
+
+
+def test_a_first_guess_at_gaps_is_what_neighbours_have():
+    x = np.array([[1.0, np.nan, 4.0, np.nan, np.nan, 7.0], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]])
+    weights = sp.csr_array(np.diag([1.0, 2.0, 1.0, 1.0, 0.0], 1) + np.diag([1.0, 2.0, 1.0, 1.0, 0.0], -1))
+    close(sparse_gaps.neighbourly(x, weights, 1)[0], [1, 3, 4, 4, 0, 7])
+    close(sparse_gaps.neighbourly(x, weights, 2)[0], [1, 3, 4, 4, 4, 7])
+    assert np.array_equal(sparse_gaps.neighbourly(x, weights)[1], x[1])
 
 
 def test_a_polynomial_has_the_numbers_of_its_field():

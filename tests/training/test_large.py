@@ -152,7 +152,36 @@ def test_a_batch_is_what_memory_has_room_for(network, monkeypatch):
     assert large.batch(space, config, torch.device("cpu")) == 1
 
 
-def test_windows_on_a_large_graph_are_refused(network):
-    for shape in ({"window": 12}, {"channels": 2}):
-        with pytest.raises(InputError, match="on 60 nodes\nexpected single moments of one variable"):
-            grcd.GRCD(network[0], device="cpu", **shape)
+@pytest.mark.parametrize("channels", [1, 2])
+def test_windows_on_a_large_graph_have_a_sparse_reference_and_no_network(network, channels, tmp_path):
+    graph, steps = network[0], 3
+    random = np.random.default_rng(3)
+    x = random.standard_normal((400, NODES, channels))
+    for t in range(1, len(x)):
+        x[t] = 0.9 * x[t - 1] + 0.44 * x[t]
+    x = (5 + 2 * x)[:, :, 0] if channels == 1 else 5 + 2 * x
+    with pytest.warns(InputWarning, match="no network of windows on 60 nodes: the model is its reference alone"):
+        model = grcd.GRCD(graph, device="cpu", window=steps, channels=channels).fit(x[:380])
+    assert isinstance(model.series.law.reference, Sparse)
+    assert model.result["reference"]["kind"] == "sparse"
+    assert model.result["reference"]["lags"] >= 1
+    model.save(tmp_path / "run")
+    again = grcd.load(tmp_path / "run", device="cpu")
+    holes = x[380:].copy()
+    holes[random.random(holes.shape) < 0.25] = np.nan
+    filled = model.impute(holes, n=30)
+    assert np.array_equal(filled, again.impute(holes, n=30))
+    missing = np.isnan(holes)
+    error, own = np.abs(np.median(filled, 0) - x[380:])[missing].mean(), np.abs(x[380:] - 5)[missing].mean()
+    assert error < 0.6 * own  # by the rows before and after
+    ahead = model.forecast(x[:380], horizon=steps, n=200)
+    assert np.abs(ahead[:, 0].mean(0) - x[379]).mean() < 0.5 * np.abs(x[379] - 5).mean()
+    assert np.array_equal(model.sample(2), again.sample(2))
+
+
+def test_the_sparse_reference_of_windows_can_be_asked_for_on_any_graph(tiny, tmp_path):
+    x = np.concatenate([tiny.train, tiny.val])[:300]
+    model = grcd.GRCD(tiny.graph, "grcd-sparse", device="cpu", window=3, max_updates=0).fit(x)
+    assert model.result["reference"]["kind"] == "sparse"
+    model.save(tmp_path / "run")
+    assert np.array_equal(grcd.load(tmp_path / "run", device="cpu").sample(2), model.sample(2))

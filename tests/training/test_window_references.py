@@ -138,7 +138,7 @@ def test_the_choice_says_what_it_was_and_comes_back_as_numbers():
     assert summary["log_prob"]["stationary"] == pytest.approx(choice.log_prob["stationary"], abs=1e-4)
     assert "validation" in summary["judged"]
     reference = chooser.fit(choice, z, [slice(0, 1100)])
-    again = of_windows(reference.tensors(), space().spectrum.basis)
+    again = of_windows(reference.tensors(), space())
     windows = later(z, 1100)
     one, other = (each.posterior(windows, ~windows.isnan()) for each in (reference, again))
     assert all(torch.equal(getattr(one, name), getattr(other, name)) for name in ("mean", "sd", "log_prob"))
@@ -177,7 +177,7 @@ def test_windows_too_large_for_memory_fall_to_smaller_references_and_say_so(monk
     for kind in ("separable", "low rank"):
         reference = chooser.fit(Choice(kind, choice.shrinkage), z, [slice(0, 600)])
         assert reference.d == 120
-        again = of_windows(reference.tensors(), where.spectrum.basis)
+        again = of_windows(reference.tensors(), where)
         rows = torch.arange(600, 871, 30)[:, None] + torch.arange(30)
         windows = z[rows].flatten(1)
         assert filled(reference, windows) == filled(again, windows)
@@ -209,7 +209,7 @@ def test_on_a_good_graph_and_few_rows_it_is_the_papers():
     assert choice.log_prob["spectral, whole windows"] > choice.log_prob["stationary, whole windows"]
     assert Choice.of(json.loads(json.dumps(choice.summary()))).words() == choice.words()
     reference = found.fit(choice, z, [slice(0, 60)])
-    again = of_windows(reference.tensors(), ring.spectrum.basis)
+    again = of_windows(reference.tensors(), ring)
     windows = z[60:88].reshape(7, 80)
     observed = torch.rand(7, 80, generator=torch.Generator().manual_seed(0)) < 0.5
     assert torch.equal(again.posterior(windows, observed).mean, reference.posterior(windows, observed).mean)

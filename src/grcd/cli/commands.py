@@ -198,7 +198,7 @@ def evaluate(
     if run is not None:
         refuse_without_data(options)
         model = load(run, "cpu")
-        source, support = of_run(model.facts, run), model.config.bounds
+        source, support = of_run(model.facts, run), model.config.limits().bounds[0]
         if windows.of(model) is not None:
             extra = {"--observed-only": observed_only, "--controls": controls, "--distances": distances}
             windows.evaluate(file, source, split, common, as_json, [name for name, asked in extra.items() if asked])

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ..model import GRCD
     from ..series_model import SeriesModel
 
+READINGS = 1 << 18  # of a window, at most, if nobody says how long it is to be
+
 
 # -- training --------------------------------------------------------------------------------------------------------
 
@@ -53,8 +55,7 @@ def load(
             data = load_rows(sources[0], **options) if window is None else load_series(sources[0], **options)
         if not isinstance(data, SeriesDataset):
             return data, 1
-        # A large graph has no windows.
-        steps = window if isinstance(window, int) else 1 if data.graph.large else _suggested(data)
+        steps = window if isinstance(window, int) else _suggested(data)
         data.refuse_short(steps)
         if steps == 1 and len(data.channels) == 1 and not several:
             return load_dataset(sources[0], **options), 1
@@ -95,7 +96,8 @@ def _suggested(data: SeriesDataset) -> int:
 
     train, val = data.part("train"), data.part("val")
     steps = in_time.facts(train, data.channels, data.units)["window_suggested"]
-    steps = min(steps, max(s.stop - s.start for s in val.stretches))
+    most = READINGS // (len(data.graph) * len(data.channels))
+    steps = max(1, min(steps, most, max(s.stop - s.start for s in val.stretches)))
     gain = past.gain(train, val, steps) if steps > 1 else 0.0
     if gain <= 0:
         why = "validation rows gain nothing by the past" if steps > 1 else "a row says little of the next one"

@@ -8,6 +8,7 @@ level more of the columns.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -196,7 +197,7 @@ def places(columns: Index, nodes: Sequence[str], channels: Sequence[str]) -> np.
         do = "rename or drop columns; times go into the index"
         raise InputError(f"columns that the model does not know: {some(strange)}", expected, do)
     if len({*names}) < len(names):
-        twice = [", ".join(name) for name in dict.fromkeys(names) if names.count(name) > 1]
+        twice = [", ".join(name) for name, count in Counter(names).items() if count > 1]
         raise InputError(f"columns that come twice: {some(twice)}", expected, "drop one of them")
     absent = [node for node in nodes if node not in {name[0] for name in names}]
     if absent:

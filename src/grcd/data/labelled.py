@@ -10,6 +10,7 @@ there are draws (``draw``) or quantiles (``quantile``).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -181,7 +182,7 @@ def _matched(
     own, place = [str(name) for name in array.coords[dim].to_numpy()], {name: k for k, name in enumerate(names)}
     strange, lacking = [name for name in own if name not in place], [name for name in names if name not in {*own}]
     if strange or len({*own}) < len(own):
-        wrong = strange or [name for name in dict.fromkeys(own) if own.count(name) > 1]
+        wrong = strange or [name for name, count in Counter(own).items() if count > 1]
         why = "that the model does not know" if strange else "that come twice"
         raise InputError(f"{what}s {why}: {some(wrong)}", f"each {what} of the model once", "rename or drop them")
     if lacking and not (absent and len(lacking) < len(names)):

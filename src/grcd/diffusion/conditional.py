@@ -125,11 +125,13 @@ class Conditional:
         shape = (len(z), whole_number("n", n), self.space.d)
         levels = self._levels(nfe)
         keep = (1 - strength**2) ** 0.5
+        if self.network is None and near is None:
+            x = self._alone(z, observed, shape, noise)
+            return torch.where(observed[:, None], z[:, None], x.to(z.dtype))
         mean, sd, joint = self._joint(z, observed, shape, noise)
         if self.network is None:
-            x = joint
-            if near is not None:
-                x = mean[:, None] + keep * (near.to(x) - mean)[:, None] + strength * (joint - mean[:, None])
+            assert near is not None
+            x = mean[:, None] + keep * (near.to(joint) - mean)[:, None] + strength * (joint - mean[:, None])
         else:
             mean, spread = mean.float(), sd.float().clamp(min=LEAST_SD)
             start = (joint.float() - mean[:, None]) / spread[:, None]
@@ -150,6 +152,14 @@ class Conditional:
         if not affordable:
             raise InputError(f"nfe = {nfe}", f"at least {min(self.levels)}", "allow more evaluations of the network")
         return self.levels[max(affordable)]
+
+    def _alone(self, z: Tensor, observed: Tensor, shape: tuple[int, int, int], noise: Noise) -> Tensor:
+        """Draws (windows, draws, d) of the whole posterior of the reference, and nothing else of it."""
+        xi, size = noise("posterior", shape), max(1, ENTRIES[z.device.type] // (shape[1] * shape[2]))
+        rows = torch.arange(len(z), device=z.device).split(size)
+        with arithmetic():
+            drawn = [self.reference.drawn(z[some], observed[some], xi[some]) for some in rows]
+        return torch.cat(drawn) if drawn else z.new_empty(shape)
 
     def _joint(
         self, z: Tensor, observed: Tensor, shape: tuple[int, int, int], noise: Noise

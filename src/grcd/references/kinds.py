@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 import torch
@@ -14,11 +14,20 @@ from torch import Tensor
 from ..core.streams import Stream
 from ..graphs.graph import Graph, Spectrum
 from ..graphs.kronecker import Basis
-from . import projections, sparse_fit
+from . import projections, sparse_mixture_fit
 from .covariance import ledoit_wolf
 from .gaussian import Spectral, spectral
 from .reference import Reference
 from .sparse import Sparse
+from .sparse_mixture import SparseMixture
+
+
+class Filler(Protocol):
+    """What gaps of signals are drawn from."""
+
+    def completed(self, x: Tensor, noise: Tensor) -> Tensor: ...
+
+    def whole(self, x: Tensor, random: Stream) -> Tensor: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,15 +67,15 @@ class TrainingSignals:
             v = spectral(ledoit_wolf(train, self.eps_ref), self.spectrum).v
         return Spectral(v.to(self.basis.device), self.basis)
 
-    def filler(self, reference: Reference) -> Spectral | Sparse:
+    def filler(self, reference: Reference) -> Filler:
         """What gaps are drawn from: the paper's Gaussian, or a sparse reference itself, where there is no other."""
-        return reference if isinstance(reference, Sparse) else self.spectral
+        return reference if isinstance(reference, Sparse | SparseMixture) else self.spectral
 
-    def sparse(self) -> Sparse:
-        """A sparse reference of them."""
+    def sparse(self) -> Sparse | SparseMixture:
+        """A sparse reference of them, or several."""
         if self.graph is None or self.train.shape[1] != len(self.graph):
             raise ValueError("a sparse reference is of single moments on a graph")
-        return sparse_fit.fit(self.train, self.val, self.graph, self.seed)
+        return sparse_mixture_fit.fit(self.train, self.val, self.graph, self.seed)
 
     def complete_train(self) -> Tensor:  # (samples, d)
         """Training signals, gaps drawn given what was observed."""

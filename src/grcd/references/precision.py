@@ -6,7 +6,8 @@
     Q = (I - A)^T D^-1 (I - A)         F = (I - A)^-1 D^1/2,   F F^T = Q^-1         log det Q = -sum_j log d_j
 
 so that the Cholesky factor is sparse by construction, whatever the graph, and nothing fills in. (Vecchia's
-approximation; exact where the nodes that are left out say nothing more.)
+approximation; exact where the nodes that are left out say nothing more.) A part that no other node is regressed on has
+these same regressions: rows to come, given those that are there, need no factor.
 
 **Any other** sparse ``Q``, such as a polynomial in the Laplacian, is factored: with ``Q = G G^T``, ``F = G^-T``.
 """
@@ -49,6 +50,11 @@ class Precision(abc.ABC):
     def whitened(self, x: np.ndarray) -> np.ndarray:
         """``F^-1 x``: the way back; ``|F^-1 x|^2 = x^T Q x``."""
 
+    @property
+    @abc.abstractmethod
+    def half(self) -> sp.csr_array:
+        """``F^-T``, sparse: ``Q = F^-T F^-1``."""
+
     @abc.abstractmethod
     def correlated(self, x: np.ndarray) -> np.ndarray:
         """``Q^-1 x``."""
@@ -56,6 +62,10 @@ class Precision(abc.ABC):
     @abc.abstractmethod
     def tensors(self) -> dict[str, Tensor]:
         """What there is to save, by name."""
+
+    def free(self, some: np.ndarray) -> factors.System | None:  # (d,) a mask
+        """``Q`` at some unknowns, where it needs no factor; None where it does."""
+        return None
 
     @cached_property
     def largest(self) -> float:
@@ -87,6 +97,10 @@ class Regressions(Precision):
         return -float(np.log(self.D).sum())
 
     @cached_property
+    def half(self) -> sp.csr_array:
+        return sp.csr_array(self.root.T)
+
+    @cached_property
     def _triangle(self) -> object:
         upper = sp.csc_matrix(self.root[self.order][:, self.order])
         upper.sort_indices()
@@ -107,6 +121,16 @@ class Regressions(Precision):
     def correlated(self, x: np.ndarray) -> np.ndarray:
         return self._solved(self._solved(x, "T"), "N")
 
+    def free(self, some: np.ndarray) -> factors.System | None:
+        """Where nothing else is regressed on them (the rows to come, or all there is), they follow their own
+        regressions."""
+        if self.A[~some][:, some].nnz:
+            return None
+        place = np.cumsum(some) - 1
+        return Along(
+            Regressions(sp.csr_array(self.A[some][:, some]), self.D[some], place[self.order[some[self.order]]])
+        )
+
     def tensors(self) -> dict[str, Tensor]:
         parts = {"offsets": self.A.indptr, "parents": self.A.indices, "coefficients": self.A.data, "D": self.D}
         return {name: torch.from_numpy(np.array(part)) for name, part in (parts | {"order": self.order}).items()}
@@ -123,6 +147,22 @@ class Regressions(Precision):
         return cls(A, D, order)
 
 
+class Along(factors.System):
+    """``Q x = b`` along regressions."""
+
+    nonzeros = 0
+
+    def __init__(self, precision: Regressions):
+        self.precision = precision
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        return self.precision.correlated(np.asarray(b, dtype=np.float64))
+
+    @property
+    def log_det(self) -> float:
+        return self.precision.log_det
+
+
 class Given(Precision):
     """Any sparse positive definite ``Q``."""
 
@@ -136,6 +176,10 @@ class Given(Precision):
     @property
     def log_det(self) -> float:
         return self._factor.log_det
+
+    @property
+    def half(self) -> sp.csr_array:
+        return self._factor.root
 
     def coloured(self, noise: np.ndarray) -> np.ndarray:
         return self._factor.solve(self._factor.root @ noise)

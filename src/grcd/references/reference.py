@@ -113,6 +113,12 @@ class Reference(abc.ABC):
         """
         return regimes.posterior(self.weights, self.means, self.parts, z, observed, xi)
 
+    def drawn(self, z: Tensor, observed: Tensor, xi: Tensor) -> Tensor:  # (signals, draws, d)
+        """The draws of ``posterior`` alone."""
+        draws = self.posterior(z, observed, xi).draws
+        assert draws is not None
+        return draws
+
     @abc.abstractmethod
     def to(self, device: torch.device | str) -> Self:
         """The same on another device."""

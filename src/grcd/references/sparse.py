@@ -39,7 +39,7 @@ from .observations import Observations
 from .precision import Precision, Regressions, from_tensors
 from .propagator import Level, moments
 from .reference import Reference
-from .sparse_conditioning import Conditioned, completed, posterior
+from .sparse_conditioning import Conditioned, Masked, completed, drawn, posterior
 
 DENSE = 4096  # numbers of a signal up to which a whole covariance may be asked for
 KEPT = 8  # of all memory, what factors that are kept may take is one part in so many
@@ -78,8 +78,11 @@ class Sparse(Reference):
     gaussian = False  # there are no modes to go by
 
     def __init__(self, precision: Precision, V: np.ndarray, device: torch.device | str = "cpu"):
-        self.precision, self.modes, self.device = precision, V, torch.device(device)
+        self.precision, self.device = precision, torch.device(device)
+        self.modes = np.asfortranarray(V)  # as it will be when it is loaded: products are then the same to the bit
         self._levels: OrderedDict[float, AtLevel] = OrderedDict()
+        self._masked: tuple[tuple[bytes, bytes], Masked] | None = None
+        self._said = False
 
     def __repr__(self) -> str:
         return f"Sparse({self.d:,} nodes, {self.precision.Q.nnz:,} precisions, {self.modes.shape[1]} modes)"
@@ -88,21 +91,42 @@ class Sparse(Reference):
 
     @cached_property
     def order(self) -> np.ndarray | None:  # (d,)
-        """Of elimination; None where a factor would not fit, and conjugate gradients have to do."""
-        dear = factors.too_dear(self.precision.pattern)
-        if dear:
-            note = f"{self.d:,} nodes with {self.precision.pattern.nnz // 2:,} pairs would take {dear}:"
-            warnings.warn(f"{note} they are solved by conjugate gradients", InputWarning, stacklevel=2)
-            return None
-        return self.precision.elimination
+        """Of elimination; None where a factor would not fit."""
+        return None if self._dear else self.precision.elimination
 
-    def system(self, matrix: sp.sparray, nodes: np.ndarray | None = None) -> factors.Factor | factors.Iterative:
-        """On the pattern of ``Q``, or of the part of it at some ``nodes`` (d,), a mask; in the order of all."""
+    @cached_property
+    def _dear(self) -> str:
+        return factors.too_dear(self.precision.pattern)
+
+    def system(self, matrix: sp.sparray, nodes: np.ndarray | None = None) -> factors.System:
+        """On the pattern of ``Q``, or of the part of it at some ``nodes`` (d,), a mask; in the order of all. Where a
+        factor of all would not fit, that of the part may; or else conjugate gradients have to do."""
         order = self.order
-        if order is not None and nodes is not None:
+        if order is None:
+            part = factors.without_diagonal(matrix)
+            if nodes is not None and not nodes.all() and not factors.too_dear(part):
+                return factors.Factor(matrix, factors.elimination(part))
+            self._say_dear()
+            return factors.Iterative(matrix)
+        if nodes is not None:
             place = np.cumsum(nodes) - 1
             order = place[order[nodes[order]]]
-        return factors.system(matrix, order)
+        return factors.Factor(matrix, order)
+
+    def _say_dear(self) -> None:
+        """Once."""
+        if not self._said:
+            what = f"{self.d:,} readings with {self.precision.pattern.nnz // 2:,} pairs would take {self._dear}"
+            warnings.warn(f"{what}: they are solved by conjugate gradients", InputWarning, stacklevel=2)
+            self._said = True
+
+    def masked(self, fixed: np.ndarray, added: np.ndarray) -> Masked:
+        """One way of being observed; the last one is kept: means and draws of a signal share its system."""
+        key = fixed.tobytes(), added.tobytes()
+        if self._masked is None or self._masked[0] != key:
+            self._masked = None  # two factors take twice the memory
+            self._masked = key, Masked(self, fixed, added)
+        return self._masked[1]
 
     def at(self, q: float, keep: bool = True) -> AtLevel:
         """The marginal at a level, kept for the next time as long as there is room."""
@@ -156,15 +180,21 @@ class Sparse(Reference):
         v, share = factors.spectral_measure(self.product, self.d)
         return np.maximum(v, 1 / self.precision.largest), self.d * share
 
-    def scalar(self) -> Sparse:
-        """Of large ones the mean variance is that of some draws."""
+    @cached_property
+    def mean_variance(self) -> float:
+        """Of an entry; of large ones that of some draws."""
         if self.d <= DENSE:
-            v = float(self.covariance().diagonal().mean())
-        else:
-            noise = Stream(0, "traces of a covariance").normal(0, TRACES * self.d).view(TRACES, self.d)
-            v = float(self.draw(noise).square().mean())
-        A = sp.csr_array((self.d, self.d))
-        return Sparse(Regressions(A, np.full(self.d, v), np.arange(self.d)), np.zeros((self.d, 0)), self.device)
+            return float(self.covariance().diagonal().mean())
+        noise = Stream(0, "traces of a covariance").normal(0, TRACES * self.d).view(TRACES, self.d)
+        return float(self.draw(noise).square().mean())
+
+    def scalar(self) -> Sparse:
+        return self.alike(self.d, self.mean_variance, self.device)
+
+    @classmethod
+    def alike(cls, d: int, v: float, device: torch.device | str) -> Sparse:
+        """The same variance in all directions."""
+        return cls(Regressions(sp.csr_array((d, d)), np.full(d, v), np.arange(d)), np.zeros((d, 0)), device)
 
     # -- densities -------------------------------------------------------------------------------------------------
 
@@ -269,6 +299,12 @@ class Sparse(Reference):
         QV = self.precision.Q @ self.modes
         return QV, np.eye(self.modes.shape[1]) + self.modes.T @ QV
 
+    def factors(self, x: Tensor) -> tuple[Tensor, Tensor]:  # (d, samples) -> (r, samples), (r, r)
+        """Mean and covariance of ``f`` given whole signals."""
+        QV, G = self.coupling
+        right = (torch.from_numpy(QV).to(x).T @ x).double()
+        return torch.linalg.solve(torch.from_numpy(G), right), torch.from_numpy(np.linalg.inv(G))
+
     def updated(
         self, observations: Observations, mean: Tensor, q: float | None = None, error: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:  # (batch, n, d), (batch, n)
@@ -281,6 +317,9 @@ class Sparse(Reference):
 
     def posterior(self, z: Tensor, observed: Tensor, xi: Tensor | None = None) -> WindowPosterior:
         return posterior(self, z, observed, xi)
+
+    def drawn(self, z: Tensor, observed: Tensor, xi: Tensor) -> Tensor:  # (signals, draws, d)
+        return drawn(self, z, observed, xi)
 
     def completed(self, x: Tensor, noise: Tensor) -> Tensor:  # (batch, d) each
         """Missing entries (NaN) drawn given the observed ones of their row, from standard normal ``noise``."""
@@ -312,7 +351,7 @@ class Sparse(Reference):
         return {name: value.to(self.device) for name, value in tensors.items()}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Basis) -> Self:
+    def from_tensors(cls, tensors: Mapping[str, Tensor], basis: Basis | None = None) -> Self:
         precision, modes = from_tensors(tensors), tensors["modes"]
         if modes.shape[1] != precision.d:
             raise ValueError("precision and modes of the reference have different sizes")

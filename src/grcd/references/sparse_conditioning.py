@@ -55,6 +55,8 @@ class Joint(Protocol):
 
     def system(self, matrix: sp.sparray, nodes: np.ndarray | None = None) -> factors.System: ...
 
+    def masked(self, fixed: np.ndarray, added: np.ndarray) -> Masked: ...
+
     def product(self, x: np.ndarray) -> np.ndarray: ...
 
     def precise(self, x: np.ndarray) -> np.ndarray: ...
@@ -72,8 +74,9 @@ class Masked:
         Q, (QV, G) = reference.precision.Q, reference.coupling
         rows = sp.csr_array(Q[self.hidden])
         self.across, self.QV = sp.csr_array(rows[:, fixed]), QV
+        free = None if added.any() else reference.precision.free(self.hidden)
         own = sp.csr_array(rows[:, self.hidden] + sp.diags_array(added[self.hidden]))
-        self.system = reference.system(own, self.hidden)
+        self.system = reference.system(own, self.hidden) if free is None else free
         self.E = QV[self.hidden]
         self.KE = self.system.solve(self.E) if self.E.shape[1] else self.E
         self.S = G - self.E.T @ self.KE
@@ -122,7 +125,7 @@ class Conditioned:
             rows = np.flatnonzero(group == number)
             mask = seen[rows[0]]
             added = np.where(mask & (r > 0), 1 / np.where(r > 0, r, 1.0), 0.0) + self._precision
-            yield rows, Masked(self.reference, mask & (r == 0), added)
+            yield rows, self.reference.masked(mask & (r == 0), added)
 
     def update(self, mean: Tensor, error: Tensor | None = None) -> tuple[Tensor, Tensor]:  # (batch, n, d), (batch, n)
         """As ``Observations.update``: new means and log-evidences, of ``n`` means a signal."""
@@ -230,11 +233,15 @@ def posterior(reference: Joint, z: Tensor, observed: Tensor, xi: Tensor | None =
     for rows, masked in conditioned._groups():
         some = np.ix_(rows, np.flatnonzero(masked.hidden))
         sd[some] = torch.from_numpy(np.sqrt(_spread(reference, masked))).to(sd.device)
-    draws = None
-    if xi is not None:
-        whole = reference.draw(xi.double().flatten(0, 1)).view(xi.shape)
-        draws = torch.where(observed[:, None], z.double()[:, None], conditioned.update(whole)[0])
+    draws = None if xi is None else drawn(reference, z, observed, xi)
     return WindowPosterior(mean, sd, draws, log_prob[:, 0])
+
+
+def drawn(reference: Joint, z: Tensor, observed: Tensor, xi: Tensor) -> Tensor:  # (signals, draws, d)
+    """As ``Reference.drawn``."""
+    readings = Conditioned(reference, Observations(torch.where(observed, z.double(), torch.nan)), None)
+    whole = reference.draw(xi.double().flatten(0, 1)).view(xi.shape)
+    return torch.where(observed[:, None], z.double()[:, None], readings.update(whole)[0])
 
 
 def _spread(reference: Joint, masked: Masked) -> np.ndarray:  # (hidden,)

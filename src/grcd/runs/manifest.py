@@ -45,7 +45,7 @@ ENTRIES: dict = {
 RESULT: dict = {
     "updates": int,
     "best_update": int,
-    "val?": float,  # a run of windows without a network has neither
+    "val?": float,  # where there was a network to judge
     "val_reference_alone?": float,
     "seconds": float,
     "stopped": str,

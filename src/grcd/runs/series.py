@@ -26,6 +26,7 @@ from ..tasks.guided import Guided
 from ..training import conditional, windows
 from ..training.config import Config
 from ..training.mean import Mean
+from ..training.sparse_references import refuse_rows
 from ..training.window_config import WindowConfig
 from ..training.window_references import refuse_window
 from ..training.windows import WindowModel
@@ -86,7 +87,10 @@ def train(
     Timeline.of(series["train"]).refuse_other(series["val"], "validation rows")
     for which, split in (("training", "train"), ("validation", "val")):
         series[split].refuse_short(space.steps, which)
-    refuse_window(space, device)
+    if space.graph.large or (isinstance(config, WindowConfig) and config.sparse):
+        refuse_rows(space, sum(len(part) for part in series.values()))
+    else:
+        refuse_window(space, device)
     moments = _moments(flat["train"], space)
     beside = {} if covariates is None else {"covariates": covariates.values}
     facts = contents.described(space, config, flat | beside, moments.to_dict(), name)
@@ -132,7 +136,7 @@ def restored(
     law: Conditional | Guided
     if isinstance(config, WindowConfig):
         numbers = contents.part({key: value.to(device) for key, value in tensors.items()}, "reference")
-        reference = of_windows(numbers, space.spectrum.basis)
+        reference = of_windows(numbers, space)
         if reference.d != space.d:
             raise ValueError("reference and windows have different sizes")
         network = None

@@ -23,6 +23,7 @@ from ..diffusion import solvers
 from ..diffusion.diffusion import Diffusion
 from ..networks.nothing import Nothing
 from ..references.sparse import Sparse
+from ..references.sparse_mixture import SparseMixture
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 Choices = tuple[str, int, tuple[float, ...]]  # solver, network evaluations, levels
@@ -77,7 +78,7 @@ def _sampler(
     ``place`` are the seed and the number of the first signal.
     """
     stochastic = solvers.find(choices[0]).stochastic
-    here = isinstance(diffusion.reference, Sparse)  # which is not on the device
+    here = isinstance(diffusion.reference, Sparse | SparseMixture)  # which is not on the device
     if diffusion.device.type != "cuda" or stochastic or here or memory is None:
         network = _cast(diffusion.network, precision)
         steps = _noise(*place, x_max) if stochastic else None

@@ -32,9 +32,10 @@ from ..core.progress import bar
 from ..core.rows import blocks, evenly
 from ..core.streams import Stream
 from ..diffusion.parameterisation import Parameterisation
-from ..references.gaussian import Gaussian
+from ..references.kinds import Filler
 from ..references.reference import Reference
 from ..references.sparse import Sparse
+from ..references.sparse_mixture import SparseMixture
 from .config import Config
 from .stopping import Plateau
 
@@ -144,7 +145,7 @@ def draws(
 class Signals:
     """Signals by index, complete and in float64, with the weight of their entries in the loss."""
 
-    def __init__(self, x: Tensor, filler: Gaussian | Sparse | None, random: Stream):
+    def __init__(self, x: Tensor, filler: Filler | None, random: Stream):
         self.x, self.filler, self.random = x, filler, random
         missing = sum(int(x[rows].isnan().sum()) for rows in blocks(*x.shape))
         self.share, self.gaps = 1 - missing / x.numel(), missing > 0
@@ -174,7 +175,7 @@ class Update:
         parameterisation: Parameterisation,
         x_train: Tensor,
         config: Config,
-        filler: Gaussian | Sparse | None = None,
+        filler: Filler | None = None,
     ):
         self.state, self.parameterisation, self.config = state, parameterisation, config
         device, self.rows = x_train.device, team().rows(config.batch)
@@ -188,7 +189,7 @@ class Update:
         self.u = torch.zeros(count, 1, dtype=torch.float64, device=device)
         self.total = torch.zeros((), dtype=torch.float64, device=device)  # training loss since it was last read
         # A sparse reference is not on the device: what asks it cannot be captured.
-        whole = not isinstance(getattr(parameterisation, "reference", None), Sparse)
+        whole = not isinstance(getattr(parameterisation, "reference", None), Sparse | SparseMixture)
         self.replay = state.captured(self._step, self.total) if whole else self._step
 
     def __call__(self, index: Tensor, noise: Tensor, u: Tensor) -> None:
@@ -219,9 +220,7 @@ class Validation:
     signal, each at eight levels. The draws are the same every time. Gaps are filled once.
     """
 
-    def __init__(
-        self, parameterisation: Parameterisation, x_val: Tensor, config: Config, filler: Gaussian | Sparse | None = None
-    ):
+    def __init__(self, parameterisation: Parameterisation, x_val: Tensor, config: Config, filler: Filler | None = None):
         self.parameterisation, self.config = parameterisation, config
         self.of_signal = config.stopping == "paper"
         x = x_val[evenly(len(x_val), VALIDATION_MOST)]
@@ -299,7 +298,7 @@ def train(
     x_train: Tensor,  # (samples, nodes) z-scored, float32 or float64, NaN where missing, on the device
     x_val: Tensor,
     config: Config,
-    filler: Gaussian | Sparse | None = None,
+    filler: Filler | None = None,
     log: Callable[[State, dict], None] = lambda state, record: None,
     resume: Callable[[State], None] = lambda state: None,
     until: float = math.inf,
@@ -381,7 +380,7 @@ def footprint(numbers: int, nodes: int, config: Config) -> float:
 
 def timed(
     parameterisation: Parameterisation,
-    filler: Gaussian | Sparse | None,
+    filler: Filler | None,
     network: nn.Module,
     x_train: Tensor,
     config: Config,

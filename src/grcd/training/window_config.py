@@ -1,7 +1,7 @@
 """The configuration of the conditional model of windows, and which configuration a model has.
 
-``grcd`` with a window, or with several channels, is the conditional model; any other method with a window is the
-paper's on the product graph, and has the paper's settings.
+``grcd`` with a window, or with several channels, is the conditional model, and so is ``grcd-sparse``; any other method
+with a window is the paper's on the product graph, and has the paper's settings.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .config import AUTO, Config, limits_of, refuse_calendar, refuse_readings, s
 BACKBONE = "spacetime"  # of every conditional model, and of no other
 OURS = {"marginals": AUTO, "integers": AUTO, "support": AUTO}  # of grcd, unless one is named
 AS_THEY_ARE = {"marginals": "z-score", "integers": "no", "support": ""}  # of the paper, and of data that have a name
+SPARSE = "grcd-sparse"  # the method whose reference is as on large graphs
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,11 @@ class WindowConfig(Setting):
         """What generated readings keep to."""
         return limits_of(self.support, self.integers, channels)
 
+    @property
+    def sparse(self) -> bool:
+        """Whether its reference is sparse on any graph."""
+        return self.method == SPARSE
+
 
 def configured(
     method: str, seed: int, window: int, channels: int, device: torch.device, settings: Mapping[str, Any]
@@ -65,7 +71,7 @@ def configured(
     refuse_timed(settings)
     ours = OURS if method == "grcd" else {}
     chosen = {"method": method, "seed": seed, "window": window, **ours, **settings}
-    if method != "grcd" or (chosen["window"] == channels == 1 and settings.get("backbone") != BACKBONE):
+    if method not in ("grcd", SPARSE) or (chosen["window"] == channels == 1 and settings.get("backbone") != BACKBONE):
         return Config.make(**dict(methods.find(method).settings) | chosen)
     names = [entry.name for entry in fields(WindowConfig)]
     for key in chosen:

@@ -9,6 +9,7 @@ that they were fitted without, in nats a reading:
     separable               time (x) space (x) channels, shrunk
     stationary              lag covariances, shrunk towards all of these, by a walk along one weight at a time
     low rank                leading modes; only where a window is too large for a covariance of its own
+    sparse                  regressions on neighbours in space and time; only there, and on large graphs
     mixture                 regimes of stationary ones
 
 The first five but one are all weights of one family (see ``references/lags``), which the walk may end at.
@@ -23,15 +24,14 @@ quarter less error in long gaps), so a few steps upwards are then judged on whol
 gains on both. It costs as many times more as it has regimes.
 
 **Memory.** A stationary reference keeps three matrices of ``d^2`` numbers. Where they do not fit, the choice falls to
-separable or low rank, whichever is more probable, and says so.
+separable, low rank or sparse, whichever is most probable, and says so.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -49,7 +49,9 @@ from ..references.probes import PROBES, STARTS, STEPS
 from ..references.reference import Reference
 from ..references.separable import Separable
 from ..references.stationary import Stationary, Trial, beside, chosen_shrinkage
+from . import sparse_references
 from .pool import parted
+from .window_choice import Choice
 
 SMALL, LAGS, READINGS = 768, 4, 432  # readings of windows that are judged whole at once; steps, readings of short ones
 JUDGED, WHOLE = 256, 64  # short windows that choices are made on, and whole ones, at most
@@ -57,6 +59,7 @@ EIGEN = {"cpu": 2048, "cuda": 16384}  # readings of a window above which no cand
 UPWARDS = ("noise", "local"), ("separable",), ("noise",), ("local",)  # what whole windows may want more of
 ENOUGH, PARTS = 40, 3  # validation windows one after the other; else so many stretches of training rows are judged too
 SPECTRAL_NOISE = 0.01
+SPARSE_LAGS = 2  # rows back
 COMPONENTS = (2, 3, 4)  # regimes that are tried
 NOTICEABLE, SHARE = 0.03, 0.1  # nats a reading that a further regime must bring, and what share of the second one's
 CORNERS = {
@@ -65,55 +68,6 @@ CORNERS = {
     "separable": Shrinkage(0.0, 1.0),
 }
 WITHIN_SEPARABLE = ("local", "noise")  # what is left to choose of a separable one
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A kind of reference, and why."""
-
-    kind: str  # stationary, mixture, spectral, separable or low rank
-    shrinkage: Shrinkage
-    components: int = 1
-    log_prob: dict[str, float] = field(default_factory=dict)  # nats a reading, by candidate
-    judged: str = ""  # on what, in words
-    memory: str = ""  # what did not fit, in words
-
-    def summary(self) -> dict[str, Any]:
-        """For a file: what was chosen, how much it was shrunk, how probable every candidate made held-out readings."""
-        rounded = {name: round(value, 4) for name, value in self.log_prob.items()}
-        return {
-            "kind": self.kind,
-            "components": self.components,
-            "shrinkage": asdict(self.shrinkage),
-            "log_prob": rounded,
-            "judged": self.judged,
-            "memory": self.memory,
-            "words": self.words(),
-        }
-
-    @classmethod
-    def of(cls, summary: dict[str, Any]) -> Choice:
-        """The way back."""
-        names = "kind", "components", "log_prob", "judged", "memory"
-        return cls(shrinkage=Shrinkage(**summary["shrinkage"]), **{name: summary[name] for name in names})
-
-    def words(self) -> str:
-        """For a person."""
-        by = self.shrinkage
-        weights = {
-            "to independent nodes": by.nodes,
-            "to time (x) space": by.separable,
-            "to independent readings": by.readings,
-        }
-        mixed = ", ".join(f"{value:.0%} {name}" for name, value in weights.items() if value > 0)
-        if self.kind == "spectral":
-            return "spectral (the paper's: diagonal in the basis of the product graph)"
-        regimes = f" in {self.components} regimes" if self.components > 1 else ""
-        detail = f"noise {by.noise:.3g}" + (
-            f", correlations under {by.local:.2g} taken for noise" if by.local > 0 else ""
-        )
-        text = f"{self.kind}{regimes} ({f'shrunk {mixed}; ' if mixed else ''}{detail})"
-        return f"{text}: {self.memory}" if self.memory else text
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,15 +232,19 @@ class WindowReferences:
         return -total / max(readings, 1)
 
     def _large(self, held: Sequence[_Held], costs: dict[str, float], judged: str, node: Tensor) -> Choice:
-        """Separable or low rank."""
+        """Separable, low rank or sparse."""
         trials = [each.trial for each in held]
         by, tried = chosen_shrinkage(trials, node, CORNERS["separable"], weights=WITHIN_SEPARABLE)
         costs["separable"] = tried[by]
         costs["low rank"] = self._mean(held, lambda each: self._low_rank(each.z, each.stretches, self.lags, by))
-        kind = min(("separable", "low rank"), key=costs.__getitem__)
+        sparse = Choice("sparse", by, lags=min(SPARSE_LAGS, self.lags - 1))
+        short = replace(self.space, steps=self.lags)
+        costs["sparse"] = self._mean(held, lambda each: sparse_references.fitted(sparse, each.z, each.stretches, short))
+        kind = min(("separable", "low rank", "sparse"), key=costs.__getitem__)
         size = memory.readable_size(dense_bytes(self.space))
         why = f"a covariance of {self.space.d:,} readings a window takes {size}, which does not fit into memory"
-        return Choice(kind, by, 1, {name: -cost for name, cost in costs.items()}, judged, why)
+        log_prob = {name: -cost for name, cost in costs.items()}
+        return Choice(kind, by, 1, log_prob, judged, why, lags=sparse.lags)
 
     # -- fitting ---------------------------------------------------------------------------------------------------
 
@@ -301,6 +259,8 @@ class WindowReferences:
             return self._separable(z, stretches, steps, by)
         if choice.kind == "low rank":
             return self._low_rank(z, stretches, steps, by)
+        if choice.kind == "sparse":
+            return sparse_references.fitted(choice, z, stretches, self.space)
         if choice.kind == "spectral":
             return self._of_lags(lag_covariances(z, steps, stretches))
         if choice.kind == "mixture":

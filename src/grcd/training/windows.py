@@ -7,7 +7,7 @@ What is decided by validation windows, and noted in the summary:
     reference    which covariance, and how much of it goes to smaller models (see ``window_references``)
     network      whether it is better than the reference alone (see ``conditional``)
 
-Any method but ``grcd`` is the paper's: trained on windows by themselves, on the product graph.
+Any method but ``grcd`` and ``grcd-sparse`` is the paper's: trained on windows by themselves, on the product graph.
 
 References of folds, which the network trains beside, are fitted without the stretch of time they are for.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.errors import InputWarning
 from ..core.rows import evenly
 from ..data.covariates import Covariates
 from ..data.notes import warn
@@ -38,6 +40,7 @@ from .config import Config
 from .mean import Mean, Terms
 from .means import Means
 from .pool import Fold, cross_fitted
+from .sparse_references import SparseReferences
 from .window_config import WindowConfig
 from .window_references import WindowReferences
 
@@ -116,17 +119,24 @@ class _Hooks:
 
 def _conditional(table: _Table, config: WindowConfig, hooks: _Hooks) -> tuple[Conditional, dict]:
     """The conditional model: a network beside references that never saw its windows."""
-    space, stretches, references = table.space, table.train.stretches, table.references()
+    space, stretches, references = table.space, table.train.stretches, table.references(config)
     choice = references.choose()
+    if space.graph.large and config.max_updates:
+        what = f"there is no network of windows on {len(space.graph):,} nodes"
+        warnings.warn(f"{what}: the model is its reference alone", InputWarning, stacklevel=2)
+        config = config.changed({"max_updates": 0})
 
     def learned(rows: Sequence[slice]) -> tuple[Tensor, Reference, Tensor]:
         z, spread = table.scored(rows)
         return z.float(), references.fit(choice, z, rows), spread.float()
 
-    folds = cross_fitted(learned, table.features, stretches, space.steps, FOLDS)
     z, reference, scale = learned(stretches)
     starts = torch.from_numpy(table.val_starts).to(z.device)
     validation = Fold(z, table.features, starts, reference, scale)
+    if not config.max_updates:
+        model, summary = conditional.fit(space, [], validation, config)
+        return model, summary | {"reference": choice.summary()}
+    folds = cross_fitted(learned, table.features, stretches, space.steps, FOLDS)
     until = hooks.until(config.minutes)
 
     def settled() -> dict[str, Any]:
@@ -155,9 +165,10 @@ class _Table:
         """z-scores of all rows, by the mean of these rows; and the spread that they were divided by."""
         return self.means.scored(self.means.fitted(self.terms, stretches))
 
-    def references(self) -> WindowReferences:
+    def references(self, config: WindowConfig) -> WindowReferences | SparseReferences:
         """Of windows of z-scores."""
-        return WindowReferences(self.space, lambda rows: self.scored(rows)[0], self.train.stretches, self.val_starts)
+        kind = SparseReferences if config.sparse or self.space.graph.large else WindowReferences
+        return kind(self.space, lambda rows: self.scored(rows)[0], self.train.stretches, self.val_starts)
 
     def windows(self) -> tuple[np.ndarray, np.ndarray]:  # two of (windows, d)
         """Training and validation windows by themselves, z-scored, evenly spaced where they are many."""

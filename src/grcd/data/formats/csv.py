@@ -20,6 +20,7 @@ from __future__ import annotations
 import csv
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -211,7 +212,7 @@ def refuse_header(path: Path, header: list[str], node_ids: Collection[str] = ())
     names = header if header[0] else header[1:]
     if all(is_number(name) or name in MISSING for name in names) and not _whole_names(header, names, set(node_ids)):
         raise _no_header(path, "numbers", header)
-    twice = sorted({name for name in header if header.count(name) > 1})
+    twice = sorted(name for name, count in Counter(header).items() if count > 1)
     if twice:
         raise InputError(
             f"{path} with column names that occur twice: {some(repr(name) for name in twice)}",

@@ -5,6 +5,7 @@ Times are known as in a CSV file: by the column's name, or as an index that hold
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -81,7 +82,7 @@ def write(path: Path, output: Output) -> None:
 def _tables(file: Any, path: Path, label: str | None, channels: bool) -> dict[str, Table]:
     schema = file.schema_arrow
     names = schema.names
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(f"column names that occur twice in {path}: {some(twice)}", "unique names", "rename them")
     refuse_no_label(label, names, path)
@@ -105,12 +106,13 @@ def _tables(file: Any, path: Path, label: str | None, channels: bool) -> dict[st
 
 def _clock(file: Any, names: list[str], indices: list[str], path: Path) -> tuple:
     """As in a CSV file: by its name, or an index of times, or a first column of times. Its name, times, what to say."""
-    dated = [name for name in names if name in indices and _is_dated(file.schema_arrow.field(name).type)]
+    schema = file.schema_arrow
+    dated = [name for name in names if name in indices and _is_dated(schema.field(name).type)]
     clock = [name for name in names if times.is_time(name) or name in dated]
     if (only := only_clock(clock, path)) is not None:
         return only, times.parsed(_column(file, only), str(path)), ()
     for name in [name for name in names if name in indices] + names[:1]:
-        if _is_number(file.schema_arrow.field(name).type):
+        if _is_number(schema.field(name).type):
             continue
         try:
             stamps = times.parsed(_column(file, name), str(path))
@@ -155,7 +157,8 @@ def _names(file: Any, name: str, path: Path) -> tuple[str, ...]:
 def _numbers(file: Any, names: list[str], path: Path) -> np.ndarray:  # (rows, columns), streamed
     import pyarrow.types as kinds
 
-    fields = [file.schema_arrow.field(name) for name in names]
+    schema = file.schema_arrow  # made anew each time it is asked for
+    fields = [schema.field(name) for name in names]
     for field in fields:
         if not _is_number(field.type):
             what = "timestamps" if kinds.is_temporal(field.type) else field.type
