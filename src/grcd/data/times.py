@@ -64,13 +64,16 @@ def _numbers(values: np.ndarray) -> np.ndarray:
 
 
 def as_text(times: np.ndarray) -> np.ndarray:
-    """Days, or dates to the minute where not all are midnight, or finer where they are; numbers stay as they are."""
+    """Days, or dates to the minute where not all are midnight, or finer where they are; numbers stay as they are.
+
+    Of one time alone nothing tells that its rows are days.
+    """
     if not np.issubdtype(np.asarray(times).dtype, np.datetime64):
         return times
     import pandas
 
     index = pandas.DatetimeIndex(times)
-    finer = {"": "D", " %H:%M": "min", " %H:%M:%S": "s"}
+    finer = ({"": "D"} if len(index) > 1 else {}) | {" %H:%M": "min", " %H:%M:%S": "s"}
     form = next((form for form, unit in finer.items() if (index.floor(unit) == index).all()), " %H:%M:%S.%f")
     return index.strftime(f"%Y-%m-%d{form}").to_numpy()
 

@@ -25,7 +25,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
-from scipy import stats
+from scipy.special import stdtrit
 from torch import Tensor
 
 from ..core.rows import evenly
@@ -143,7 +143,7 @@ class Cost:
         gain, n = other.blocks - self.blocks, len(self.blocks)
         if n < 2 or not np.isfinite(gain).all() or (self.gaps > (1 + LOSS) * other.gaps).any():
             return False
-        noise = np.std(gain, ddof=1) * np.sqrt(n) * stats.t.ppf(1 - CHANCE / tests, n - 1)
+        noise = np.std(gain, ddof=1) * np.sqrt(n) * stdtrit(n - 1, 1 - CHANCE / tests)
         return bool(gain.sum() > max(noise, LEAST * other.total))
 
 
