@@ -297,7 +297,7 @@ def test_an_adjacency_is_as_good_as_a_graph(brief, tiny):
         (lambda x: x[:, :5], r"training signals of shape \(60, 5\)\nexpected \(samples, 6\)"),
         (
             lambda x: np.where(np.arange(6) == 2, np.inf, x),
-            "60 infinite .* training signals, the first in signal 1, at nodes station 2",
+            "60 infinite .* training signals, at nodes station 2.*, the first in signal 1",
         ),
         (lambda x: x[:1], "1 sample in training signals"),
         (lambda x: np.where(np.arange(6) == 4, 0.1, x), "1 nodes whose training signals never change: station 4"),

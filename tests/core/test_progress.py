@@ -43,7 +43,7 @@ def test_a_line_has_the_rate_and_the_time_left_and_comes_every_ten_seconds(logge
 
 def test_what_was_done_before_does_not_count_for_the_rate(logged):
     said([(10, 60, "")], total=360, start=50)
-    assert logged.messages == ["training 60 of 360, 1/s, 5 min left"]
+    assert logged.messages == ["training goes on from 50 of 360", "training 60 of 360, 1/s, 5 min left"]
 
 
 def test_rates_of_several_hours_and_of_thousands_are_readable(logged):

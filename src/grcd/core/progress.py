@@ -92,6 +92,8 @@ class Lines:
         self.label, self.total, self.start, self.clock = label, total, start, clock
         self.began = self.said = clock()
         self.done, self.note, self.shown = start, "", -1
+        if start:
+            _emit(f"{label} goes on from {start:,} of {total:,}")
 
     def advance(self, done: int, note: str = "") -> None:
         """So much is done."""

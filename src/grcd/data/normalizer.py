@@ -185,8 +185,8 @@ def _refuse_values(x: np.ndarray, graph: Graph, what: str, gaps: bool) -> None:
     if count:
         names = [graph.node_ids[i] for i in np.flatnonzero(nodes)]
         raise InputError(
-            f"{count} {'' if gaps else 'NaN or '}infinite values in {what}, the first in signal {first}, "
-            f"at nodes {some(names)}",
+            f"{count} {'' if gaps else 'NaN or '}infinite values in {what}, at nodes {some(names)}, "
+            f"the first in signal {first}",
             "finite numbers, or NaN where nothing was observed" if gaps else "finite numbers",
             "correct or drop those values"
             if gaps

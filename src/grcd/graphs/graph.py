@@ -231,7 +231,8 @@ class Graph:
         ``node_ids``     names of the nodes; "0", "1", ... without
         ``k``            how many neighbours each node is linked to; without, five, or all of fewer
         ``bandwidth``    of the weights; without, the median of all pairwise distances
-        ``metric``       "euclidean", or "great-circle" in kilometres
+        ``metric``       "euclidean", or "great-circle" in kilometres: to be asked for, as an array does not say that
+                         it holds degrees; a file or a frame with columns of longitude and latitude does
         """
         W, s = nearest(coords, k, bandwidth, metric)
         k = min(5, W.shape[0] - 1) if k is None else k
