@@ -133,7 +133,6 @@ TOLD = "1e+09 at node c, time 2024-01-02 07:00, robust z-score"
 
 
 def test_inspect_names_it_with_a_graph_and_without(files, monkeypatch):
-    monkeypatch.setattr("grcd.report.inspection._times", lambda data: {})
     for graph in (files / "g.npz", None):
         found = inspect(files / "x.csv", graph)
         ((what, do),) = [each for each in found.warnings if "far from all others" in each[0]]

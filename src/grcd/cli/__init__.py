@@ -13,7 +13,7 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
-from ..core import interrupts, memory, ranks
+from ..core import errors, interrupts, memory, ranks
 from ..core.errors import InputError, InputWarning, unknown
 from ..core.files import is_full
 
@@ -32,6 +32,14 @@ SMALLER = {  # what to lower where memory does not suffice
 
 def main() -> None:
     """What the `grcd` command does once it has started (see ``__main__``)."""
+    before, errors.commands = errors.commands, True
+    try:
+        _run()
+    finally:
+        errors.commands = before
+
+
+def _run() -> None:
     from .commands import app  # typer only; torch is imported by the commands that need it
 
     stream: Any

@@ -1,10 +1,25 @@
-"""What a user can correct: every message says what was got, what was expected, and what to do about it."""
+"""What a user can correct: every message says what was got, what was expected, and what to do about it.
+
+Advice names options as the command line spells them. Where no command runs, it says what their keywords are.
+"""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from numbers import Integral
+
+KEYWORDS = {"neighbours": "k", "set": "", "data": "", "out": "", "run": ""}  # none where there is none
+commands = False  # whether a command runs
+
+
+def in_python(advice: str) -> str:
+    """The keywords of the options that advice names, to be added to it; nothing where a command runs."""
+    options = dict.fromkeys(re.findall(r"--([a-z]+(?:-[a-z]+)*)", advice)) if not commands else {}
+    names = [KEYWORDS.get(option, option.replace("-", "_")) for option in options]
+    missing = [f"{name}=" for name in names if name and f"{name}=" not in advice]
+    return f" (in Python: {', '.join(missing)})" if missing else ""
 
 
 class InputError(ValueError):
@@ -13,6 +28,9 @@ class InputError(ValueError):
     def __init__(self, got: str, expected: str, do: str):
         super().__init__(f"got {got}\nexpected {expected}\nto fix: {do}")
         self.got, self.expected, self.do = got, expected, do
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}{in_python(self.do)}"
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
         """In its three parts, so that it can leave a worker process."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 
-from ..core.errors import InputWarning
+from ..core.errors import InputWarning, in_python
 
 
 class Note(str):
@@ -26,4 +26,5 @@ class Note(str):
 def warn(notes: Iterable[str], stacklevel: int = 2) -> None:
     """Each as a warning at the caller of whoever calls this, or further up."""
     for note in notes:
-        warnings.warn(str(note), InputWarning, stacklevel=stacklevel + 1)
+        advice = in_python(note.do if isinstance(note, Note) else note)
+        warnings.warn(f"{note}{advice}", InputWarning, stacklevel=stacklevel + 1)
