@@ -76,8 +76,13 @@ class Kind:
 
     @property
     def special(self) -> bool:
-        """Whether it changes anything."""
+        """Whether drawn readings have to keep to it."""
         return self.whole or self.low is not None or self.high is not None
+
+    @property
+    def crowded(self) -> bool:
+        """Whether many readings are at an end."""
+        return max(self.low_share, self.high_share) >= PLENTY
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
