@@ -13,7 +13,6 @@ Said of all nodes of a variable together, for nodes are read by the same sensors
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -107,13 +106,6 @@ class Kind:
 def of_channels(values: np.ndarray) -> list[Kind]:  # (rows, nodes, channels)
     """One a channel."""
     return [Kind.of(values[:, :, k]) for k in range(values.shape[2])]
-
-
-def in_words(kinds: Sequence[Kind], channels: Sequence[str]) -> str:
-    """Of all channels on a line; of those of which there is something to say."""
-    if len(kinds) == 1:
-        return str(kinds[0])
-    return "; ".join(f"{name}: {kind}" for name, kind in zip(channels, kinds, strict=True) if str(kind))
 
 
 def _rounded(x: np.ndarray, decimals: int) -> bool:

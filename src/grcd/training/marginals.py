@@ -11,8 +11,8 @@ larger than chance would make it once in twenty times, by Student's t, for all s
 hundredth of what they cost; and in no kind of gap may it lose twice that. Where roots or logarithms have won so,
 quantile maps, which have a thousand numbers a node, have to win over them in turn. But where many readings are the same
 (zeros, a cap) quantile maps are taken unless they lose: only they draw as many of those as there are. Rows by
-themselves have a mixture of Gaussians as their reference, which makes up for much of the shape: there the winner has to win beside
-one, too.
+themselves have a mixture of Gaussians as their reference, which makes up for much of the shape: there the winner has to
+win beside one, too.
 
 Limits and whole numbers are no matter of choice: what the training readings are (see ``data.kinds``).
 """
@@ -33,7 +33,7 @@ from torch import Tensor
 from ..core.rows import evenly
 from ..core.streams import Stream
 from ..data.kinds import Kind, of_channels
-from ..data.limits import Limits
+from ..data.limits import Limits, in_words
 from ..data.scales import SCALES, Scale
 from ..data.series import Series
 from ..graphs.space import SignalSpace
@@ -291,18 +291,11 @@ def words(verdicts: Sequence[Verdict], limits: Limits, channels: Sequence[str]) 
     """What there is to say of readings that are not just any numbers, and of what is drawn."""
     lines = list[str]()
     for verdict, channel, ends, whole in zip(verdicts, channels, limits.bounds, limits.whole, strict=False):
-        of, kept = f"{channel}: " if len(channels) > 1 else "", _kept(ends, whole)
+        of, kept = f"{channel}: " if len(channels) > 1 else "", in_words(ends, whole)
         if kept or verdict.scale != "z-score":
             lines += [f"{of}readings: {verdict.kind}"] * bool(str(verdict.kind))
-            lines.append(f"{of}scale: {verdict}{kept}")
+            lines.append(f"{of}scale: {verdict}" + (f"; drawn: {kept}" if kept else ""))
     return lines
-
-
-def _kept(ends: tuple[float, float], whole: bool) -> str:
-    low, high = (f"{end:g}" if np.isfinite(end) else "" for end in ends)
-    within = {(True, True): f"from {low} to {high}", (True, False): f"from {low} up", (False, True): f"up to {high}"}
-    kept = ["whole numbers"] * whole + [within.get((bool(low), bool(high)), "")]
-    return f"; drawn: {', '.join(filter(None, kept))}" if any(kept) else ""
 
 
 def _one(words: list[str], comma: str) -> str:
