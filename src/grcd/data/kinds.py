@@ -13,7 +13,6 @@ Said of all nodes of a variable together, for nodes are read by the same sensors
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -76,8 +75,13 @@ class Kind:
 
     @property
     def special(self) -> bool:
-        """Whether it changes anything."""
+        """Whether drawn readings have to keep to it."""
         return self.whole or self.low is not None or self.high is not None
+
+    @property
+    def crowded(self) -> bool:
+        """Whether many readings are at an end."""
+        return max(self.low_share, self.high_share) >= PLENTY
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -102,13 +106,6 @@ class Kind:
 def of_channels(values: np.ndarray) -> list[Kind]:  # (rows, nodes, channels)
     """One a channel."""
     return [Kind.of(values[:, :, k]) for k in range(values.shape[2])]
-
-
-def in_words(kinds: Sequence[Kind], channels: Sequence[str]) -> str:
-    """Of all channels on a line; of those of which there is something to say."""
-    if len(kinds) == 1:
-        return str(kinds[0])
-    return "; ".join(f"{name}: {kind}" for name, kind in zip(channels, kinds, strict=True) if str(kind))
 
 
 def _rounded(x: np.ndarray, decimals: int) -> bool:

@@ -47,3 +47,10 @@ class Limits:
                     "all of them in the support",
                     "widen --support, or mark what cannot be as missing (--missing)",
                 )
+
+
+def in_words(ends: tuple[float, float], whole: bool) -> str:
+    """As "whole numbers, from 0 up"; empty for any numbers."""
+    low, high = (f"{end:g}" if np.isfinite(end) else "" for end in ends)
+    within = {(True, True): f"from {low} to {high}", (True, False): f"from {low} up", (False, True): f"up to {high}"}
+    return ", ".join(filter(None, ["whole numbers" * whole, within.get((bool(low), bool(high)), "")]))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..data import kinds
+from ..data import limits
+from ..data.kinds import Kind
 from . import in_time
 
 Lines = list[tuple[str, str]]
@@ -46,9 +47,19 @@ def _rows(f: dict[str, Any], time: dict[str, Any]) -> Lines:
     worst = ", ".join(f"{name} {share:.1%}" for name, share in f["missing_most_at"].items())
     gaps = f"{f['missing']:.2%} of the readings are missing" + (f"; most at {worst}" if worst else "")
     lines = [("rows", rows), ("sensors", sensors), ("gaps", gaps if f["missing"] else "none")]
-    if words := kinds.in_words([kinds.Kind(**each) for each in f["kinds"].values()], [*f["kinds"]]):
-        lines.append(("readings", words))
+    lines += _readings({name: Kind(**each) for name, each in f["kinds"].items()})
     return [*lines, ("constant", f"{len(f['constant_nodes'])} nodes")] if f["constant_nodes"] else lines
+
+
+def _readings(each: dict[str, Kind]) -> Lines:
+    """What kind of numbers there are, channel by channel, and what a training makes of that."""
+    lines = Lines()
+    for name, kind in each.items():
+        if str(kind):
+            kept = limits.in_words(kind.bounds, kind.whole)
+            drawn = f"; generated as {kept}" if kept else ""
+            lines.append(("" if lines else "readings", f"{name}: {kind}{drawn}" if name else f"{kind}{drawn}"))
+    return lines
 
 
 def _graph(f: dict[str, Any]) -> Lines:

@@ -8,9 +8,11 @@ CRPS there. Densities would not do: of a reading that is exactly zero half of th
 Held-out are the validation rows, and each third of the training rows, for which the scale too is fitted to the others.
 **Z-scores are taken unless another scale wins for certain**: its gain over them, summed over blocks of time, has to be
 larger than chance would make it once in twenty times, by Student's t, for all scales that were tried at once, and a
-hundredth of what they cost; and in no kind of gap may it lose twice that. Quantile maps, which have a thousand numbers
-a node, have to win so over roots and logarithms too, where one of these has won. Rows by themselves have a mixture of
-Gaussians as their reference, which makes up for much of the shape: there the winner has to win beside one, too.
+hundredth of what they cost; and in no kind of gap may it lose twice that. Where roots or logarithms have won so,
+quantile maps, which have a thousand numbers a node, have to win over them in turn. But where many readings are the same
+(zeros, a cap) quantile maps are taken unless they lose: only they draw as many of those as there are. Rows by
+themselves have a mixture of Gaussians as their reference, which makes up for much of the shape: there the winner has to
+win beside one, too.
 
 Limits and whole numbers are no matter of choice: what the training readings are (see ``data.kinds``).
 """
@@ -31,7 +33,7 @@ from torch import Tensor
 from ..core.rows import evenly
 from ..core.streams import Stream
 from ..data.kinds import Kind, of_channels
-from ..data.limits import Limits
+from ..data.limits import Limits, in_words
 from ..data.scales import SCALES, Scale
 from ..data.series import Series
 from ..graphs.space import SignalSpace
@@ -105,15 +107,22 @@ def _chosen(space: SignalSpace, train: Series, val: Series, calendar: str, mixtu
         return Verdict("z-score", kind, {})
     trials = _Trials(space, train, val, calendar, Limits((kind.bounds,), (kind.whole,)))
     costs = {name: trials.best(name) for name in names}
-    crps = {name: float(cost.total / cost.readings) for name, cost in costs.items()}
-    sure = [name for name in names[2:] if costs[name].beats(costs["z-score"], len(names) - 1)]
-    best = min(sure, key=lambda name: crps[name], default="z-score")
-    best = "quantile" if costs["quantile"].beats(costs[best], len(names) - 1) else best
+    best = _preferred(costs, kind.crowded)
     if mixture and best != "z-score":
         again = {name: trials.best(name, mixture=True) for name in ("z-score", best)}
-        crps |= {name: float(cost.total / cost.readings) for name, cost in again.items()}
-        best = best if again[best].beats(again["z-score"], 1) else "z-score"
+        best, costs = _preferred(again, kind.crowded), costs | again
+    crps = {name: float(cost.total / cost.readings) for name, cost in costs.items()}
     return Verdict(best, kind, crps)
+
+
+def _preferred(costs: dict[str, Cost], crowded: bool) -> str:
+    """Of scales by name, z-scores among them."""
+    plain, quantile, tests = costs["z-score"], costs.get("quantile"), len(costs) - 1
+    if crowded and quantile is not None and quantile.total <= plain.total and not quantile.loses(plain):
+        return "quantile"
+    sure = [name for name, cost in costs.items() if name != "quantile" and cost.beats(plain, tests)]
+    best = min(sure, key=lambda name: costs[name].total, default="z-score")
+    return "quantile" if quantile is not None and quantile.beats(costs[best], tests) else best
 
 
 def _shaped(x: np.ndarray) -> bool:  # (rows, nodes)
@@ -138,10 +147,14 @@ class Cost:
     def total(self) -> float:
         return float(self.blocks.sum())
 
+    def loses(self, other: Cost) -> bool:
+        """In any kind of gap."""
+        return bool((self.gaps > (1 + LOSS) * other.gaps).any())
+
     def beats(self, other: Cost, tests: int) -> bool:
         """Beyond doubt, for so many that are tried, and without a loss in any kind of gap."""
         gain, n = other.blocks - self.blocks, len(self.blocks)
-        if n < 2 or not np.isfinite(gain).all() or (self.gaps > (1 + LOSS) * other.gaps).any():
+        if n < 2 or not np.isfinite(gain).all() or self.loses(other):
             return False
         noise = np.std(gain, ddof=1) * np.sqrt(n) * stdtrit(n - 1, 1 - CHANCE / tests)
         return bool(gain.sum() > max(noise, LEAST * other.total))
@@ -278,18 +291,11 @@ def words(verdicts: Sequence[Verdict], limits: Limits, channels: Sequence[str]) 
     """What there is to say of readings that are not just any numbers, and of what is drawn."""
     lines = list[str]()
     for verdict, channel, ends, whole in zip(verdicts, channels, limits.bounds, limits.whole, strict=False):
-        of, kept = f"{channel}: " if len(channels) > 1 else "", _kept(ends, whole)
+        of, kept = f"{channel}: " if len(channels) > 1 else "", in_words(ends, whole)
         if kept or verdict.scale != "z-score":
             lines += [f"{of}readings: {verdict.kind}"] * bool(str(verdict.kind))
-            lines.append(f"{of}scale: {verdict}{kept}")
+            lines.append(f"{of}scale: {verdict}" + (f"; drawn: {kept}" if kept else ""))
     return lines
-
-
-def _kept(ends: tuple[float, float], whole: bool) -> str:
-    low, high = (f"{end:g}" if np.isfinite(end) else "" for end in ends)
-    within = {(True, True): f"from {low} to {high}", (True, False): f"from {low} up", (False, True): f"up to {high}"}
-    kept = ["whole numbers"] * whole + [within.get((bool(low), bool(high)), "")]
-    return f"; drawn: {', '.join(filter(None, kept))}" if any(kept) else ""
 
 
 def _one(words: list[str], comma: str) -> str:
