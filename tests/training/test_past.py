@@ -23,13 +23,13 @@ def autoregression(rows, phi, nodes=3, seed=0):
 
 def test_the_gain_is_the_difference_of_two_densities():
     """Rows without times, so that the mean is each column's own; against scipy's densities."""
-    train, val = (Series(autoregression(rows, 0.8, seed=seed)) for seed, rows in enumerate((300, 40)))
+    train, val = (Series(autoregression(rows, 0.8, seed=seed)) for seed, rows in enumerate((300, 150)))
     x = train.values[:, :, 0]
     z = (x - x.mean(axis=0)) / x.std(axis=0)
     held = (val.values[:, :, 0] - x.mean(axis=0)) / x.std(axis=0)
     lags = [z[lag:].T @ z[: len(z) - lag] / (len(z) - lag) for lag in range(3)]
     Sigma = toeplitz(shrunk(past.torch.from_numpy(np.stack(lags)), Shrinkage())).numpy()
-    windows = np.stack([held[t : t + 3].ravel() for t in range(38)])
+    windows = np.stack([held[t : t + 3].ravel() for t in range(148)])
     joint = multivariate_normal(np.zeros(9), Sigma).logpdf(windows).sum()
     alone = multivariate_normal(np.zeros(3), Sigma[:3, :3]).logpdf(windows.reshape(-1, 3)).sum()
     assert past.gain(train, val, 3) == pytest.approx(
@@ -53,7 +53,25 @@ def test_the_past_of_an_autoregression_helps_and_that_of_noise_does_not(dated):
 
 def test_where_there_is_nothing_to_tell_by_nothing_is_gained():
     train = Series(autoregression(50, 0.9))
-    assert past.gain(train, Series(train.values[:1]), 3) == 0.0
-    assert past.gain(train, Series(np.full((9, 3, 1), np.nan)), 3) == 0.0
+    assert past.gain(Series(train.values[:2]), Series(train.values[:1]), 3) == 0.0
+    assert past.gain(Series(np.full((50, 3, 1), np.nan)), train, 3) == 0.0
     assert past.gain(Series(np.ones((50, 3, 1))), train, 3) == 0.0
     assert past.gain(train, train, 1) == 0.0
+
+
+def test_few_validation_rows_leave_it_to_stretches_of_training():
+    """Each judged by the others: the mean over readings of what three trainings gain, and three rows change little."""
+    x, few = autoregression(360, 0.9, seed=5), Series(autoregression(3, 0.9, seed=6))
+    parts = [slice(0, 120), slice(120, 240), slice(240, 360)]
+    rows = [np.r_[:360][part] for part in parts]
+    columns, gains, counts = np.arange(3), [], []
+    for part, own in zip(parts, rows, strict=True):
+        others = [each for each in rows if each is not own]
+        joint = np.concatenate(others)
+        borders = tuple(np.flatnonzero(np.diff(joint) != 1) + 1)
+        gain, count = past._gained(Series(x[joint], borders=borders), Series(x[part]), columns, 3)
+        gains, counts = [*gains, gain], [*counts, count]
+    last = past._gained(Series(x), few, columns, 3)
+    expected = (sum(gains) + last[0]) / (sum(counts) + last[1])
+    assert past.gain(Series(x), few, 3) == pytest.approx(expected, rel=1e-9)
+    assert expected > 0.3

@@ -121,7 +121,7 @@ def train(
     before = is_finished(run) and not force
     more: dict[str, Any] = {"window": steps, "calendar": calendar} if in_time else {}
     dataset = windows.remembered(dataset, data, changed(options), parsing.command(), covariates)
-    known = {"covariates": windows.read(covariates)} if covariates is not None else {}
+    known: dict[str, Any] = {"covariates": windows.read(covariates)} if covariates is not None else {}
     if data[0] in DATASETS:  # as their benchmark takes them
         chosen = AS_THEY_ARE | chosen
     with joined(device) as team, telling():
@@ -134,6 +134,8 @@ def train(
     if "settled" in model.facts:
         print(f"  for {minutes:g} minutes on this machine: {budget.words(model.facts['settled'])}")
     print(f"  {result['updates']} updates in {result['seconds']:.0f} s; {result['stopped']}")
+    if model.contest is not None:
+        print("\n".join(f"  {line}" for line in model.contest.lines()))
     if in_time:
         print("\n".join(f"  {line}" for line in windows.kept(model, steps)))
         print(f"  log: {run / METRICS}   next: grcd impute {run} --observed FILE --out filled.csv")

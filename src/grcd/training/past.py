@@ -6,7 +6,9 @@ readings, is what a reading gains by what it is told of other rows:
 
     gain = (log p(x_1, ..., x_T) - sum_t log p(x_t)) / readings
 
-nats, below 0 where correlations in time were learned that do not hold later. A few rows and columns are enough to tell.
+nats, below 0 where correlations in time were learned that do not hold later. A few rows and columns are enough to tell;
+but three rows say nothing, so where validation has few windows, stretches of training rows are judged too, each by what
+was fitted to all others.
 """
 
 from __future__ import annotations
@@ -20,27 +22,39 @@ from ..data.clock import Clock
 from ..data.series import Series
 from ..references.calendar import CalendarMean
 from ..references.stationary import Shrinkage, Stationary, lag_covariances
+from .pool import parted
 
 ROWS = 4  # of a window that is looked at, at most
 COLUMNS = 64  # nodes times channels, at most
 WINDOWS = 256  # of validation rows, at most
+ENOUGH, PARTS = 40, 3  # windows of validation one after the other; else so many stretches of training rows count too
 
 
 def gain(train: Series, val: Series, steps: int) -> float:
     """Nats that a validation reading gains by the other rows of its window; 0 where there is no such window."""
-    rows = min(steps, ROWS)
-    starts = val.starts(rows)
-    columns = _columns(train)
-    if rows < 2 or not len(starts) or not len(columns):
+    rows, columns = min(steps, ROWS), _columns(train)
+    if rows < 2 or not len(columns):
         return 0.0
-    z, held = _scored(train, val, columns)
+    trials = [(train, val)]
+    parts = parted(train.stretches, PARTS) if len(val.starts(rows, rows)) < ENOUGH else []
+    for part in parts if len(parts) > 1 else []:
+        others = [s for other in parts if other is not part for s in other]
+        trials.append((train.picked(others), train.picked(part)))
+    gains, counts = zip(*(_gained(*trial, columns, rows) for trial in trials), strict=True)
+    return float(sum(gains) / max(sum(counts), 1))
+
+
+def _gained(train: Series, held: Series, columns: np.ndarray, rows: int) -> tuple[float, int]:
+    """Nats that all held-out windows gain, and of how many readings."""
+    starts = held.starts(rows)
+    if not len(starts):
+        return 0.0, 0
+    z, out = _scored(train, held, columns)
     C = lag_covariances(z, rows, train.stretches)
     chosen = starts[evenly(len(starts), WINDOWS)]
-    windows = held[torch.from_numpy(chosen[:, None] + np.arange(rows))]  # (windows, rows, columns)
+    windows = out[torch.from_numpy(chosen[:, None] + np.arange(rows))]  # (windows, rows, columns)
     count = int((~windows.isnan()).sum())
-    if not count:
-        return 0.0
-    return (_log_prob(C, windows.flatten(1)) - _log_prob(C[:1], windows.flatten(0, 1))) / count
+    return (_log_prob(C, windows.flatten(1)) - _log_prob(C[:1], windows.flatten(0, 1)) if count else 0.0), count
 
 
 def _columns(train: Series) -> np.ndarray:
