@@ -104,10 +104,7 @@ class SeriesModel:
         """Some rows at a time: their numbers, and draws (n, rows, nodes, channels) that keep what was observed."""
         if posterior == "auto":
             return self._nearest(series, n, nfe, seed, covariates, chunk)
-        z, about = self._scored(series, covariates)
-        law, nfe = self._law(posterior), self.budget(nfe)
-        parts = windows.fill(law, z, about[2], series.stretches, n, nfe, seed, chunk=chunk)
-        return ((rows, self._filled(drawn, rows, about, series.values[rows])) for rows, drawn in parts)
+        return self._by((posterior, None), series, n, nfe, seed, covariates, chunk)
 
     @property
     def contest(self) -> Contest | None:
@@ -141,9 +138,12 @@ class SeriesModel:
         chunk: int | None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         posterior, columns = way
-        if columns is None:
-            return self.fillings(series, n, nfe, seed, posterior, covariates=covariates, chunk=chunk)
-        return self.by_columns(series, columns, n, seed, covariates, chunk)
+        if columns is not None:
+            return self.by_columns(series, columns, n, seed, covariates, chunk)
+        z, about = self._scored(series, covariates)
+        law, nfe = self._law(posterior), self.budget(nfe)
+        parts = windows.fill(law, z, about[2], series.stretches, n, nfe, seed, chunk=chunk)
+        return ((rows, self._filled(drawn, rows, about, series.values[rows])) for rows, drawn in parts)
 
     def by_columns(
         self,
