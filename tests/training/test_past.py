@@ -21,8 +21,9 @@ def autoregression(rows, phi, nodes=3, seed=0):
     return x[:, :, None] * 3.0 + 7.0
 
 
-def test_the_gain_is_the_difference_of_two_densities():
+def test_the_gain_is_the_difference_of_two_densities(monkeypatch):
     """Rows without times, so that the mean is each column's own; against scipy's densities."""
+    monkeypatch.setattr(past, "COVARIANCES", (Shrinkage(),))
     train, val = (Series(autoregression(rows, 0.8, seed=seed)) for seed, rows in enumerate((300, 150)))
     x = train.values[:, :, 0]
     z = (x - x.mean(axis=0)) / x.std(axis=0)
@@ -64,14 +65,21 @@ def test_few_validation_rows_leave_it_to_stretches_of_training():
     x, few = autoregression(360, 0.9, seed=5), Series(autoregression(3, 0.9, seed=6))
     parts = [slice(0, 120), slice(120, 240), slice(240, 360)]
     rows = [np.r_[:360][part] for part in parts]
-    columns, gains, counts = np.arange(3), [], []
+    densities, readings = 0.0, 0
     for part, own in zip(parts, rows, strict=True):
-        others = [each for each in rows if each is not own]
-        joint = np.concatenate(others)
+        joint = np.concatenate([each for each in rows if each is not own])
         borders = tuple(np.flatnonzero(np.diff(joint) != 1) + 1)
-        gain, count = past._gained(Series(x[joint], borders=borders), Series(x[part]), columns, 3)
-        gains, counts = [*gains, gain], [*counts, count]
-    last = past._gained(Series(x), few, columns, 3)
-    expected = (sum(gains) + last[0]) / (sum(counts) + last[1])
-    assert past.gain(Series(x), few, 3) == pytest.approx(expected, rel=1e-9)
-    assert expected > 0.3
+        found, count = past._densities(Series(x[joint], borders=borders), Series(x[part]), np.arange(3), 3)
+        densities, readings = densities + found, readings + count
+    found, count = past._densities(Series(x), few, np.arange(3), 3)
+    together, alone = (densities + found).max(axis=0)
+    assert past.gain(Series(x), few, 3) == pytest.approx((together - alone) / (readings + count), rel=1e-9)
+    assert past.gain(Series(x), few, 3) > 0.3
+
+
+def test_few_rows_know_of_time_what_they_could_not_learn_beside_all_of_space():
+    """24 rows of 20 columns: their covariance at lags, not shrunk, makes held-out rows less probable than none does."""
+    x = autoregression(24, 0.7, nodes=20, seed=1)
+    assert past.gain(Series(x), Series(autoregression(3, 0.7, nodes=20, seed=2)), 3) > 0.05
+    noise = autoregression(24, 0.0, nodes=20, seed=1)
+    assert past.gain(Series(noise), Series(autoregression(3, 0.0, nodes=20, seed=2)), 3) < 0.01
