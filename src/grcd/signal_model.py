@@ -83,6 +83,13 @@ class SignalModel:
             z = sample(diffusion, n, "terminal", seed, choices, batch, precision, captured, advance)
         return self.space.shaped(self._in_units(z))
 
+    def sample_reference(self, n: int, seed: int = 0) -> np.ndarray:  # (n, nodes)
+        """Signals of the reference alone, without the network."""
+        diffusion = self.trained.diffusion
+        noise = Stream(seed, "reference signal", self.device).normal(range(n), self.space.d)
+        component = Stream(seed, "reference component", self.device).uniform(0, n)
+        return self.space.shaped(self._in_units(diffusion.reference.draw(noise, 0.0, component)))
+
     def fillings(
         self,
         x: np.ndarray,  # (signals, nodes), checked
