@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .core.errors import InputWarning
+from .core.errors import InputError, InputWarning
 from .core.progress import bar, quiet
 from .core.rows import evenly
 from .data import marginals
@@ -75,10 +75,11 @@ def of_series(trained: TrainedSeries, parts: dict[str, Series], covariates: Cova
     work = WORK[model.device.type if network else "reference"]
     most = int(min(MOST_ROWS, work / (2 * columns * DRAWS * model.budget(None))))
     held = [Held(model, train, *pieces(val, PIECE * model.space.steps, most), network)]
-    if isinstance(trained.model.law, Conditional) and len(train) <= AGAIN and _few(val, model.space.steps):
-        scaled = [replace(each, values=_scaled(trained, each.values)) for each in (train, val)]
+    dense = isinstance(trained.model.law, Conditional) and trained.result["reference"]["kind"] != "sparse"
+    if dense and len(train) <= AGAIN and _few(val, model.space.steps):
+        scaled, later = (replace(each, values=_scaled(trained, each.values)) for each in (train, val))
         for part, others in _parts(train):
-            again = fit_again(trained.model, trained.result, *scaled, others, covariates)
+            again = fit_again(trained.model, trained.result, scaled, later, others, covariates)
             of_part = SeriesModel(replace(trained, model=again))
             rows = pieces(train.picked(part), PIECE * model.space.steps, MOST_ROWS // PARTS)
             held.append(Held(of_part, train.picked(others), *rows, False))
@@ -104,8 +105,12 @@ def of_signals(trained: Trained, config: Config, x_train: np.ndarray, x_val: np.
     if len(train) <= AGAIN and len(val) < ENOUGH * MOMENTS:
         for part, others in _parts(train):
             learned, out = train.picked(others), train.picked(part)
-            normalizer = marginals.fitted(config.marginals, learned.values[:, :, 0], space.graph)
-            z = (normalizer.apply(each.values[:, :, 0]) for each in (learned, val))
+            x, y = (each.values[:, :, 0][~np.isnan(each.values).all(axis=(1, 2))] for each in (learned, val))
+            try:
+                normalizer = marginals.fitted(config.marginals, x, space.graph)
+            except InputError:  # a node that says nothing, or always the same, in all others
+                continue
+            z = (normalizer.apply(each) for each in (x, y))
             diffusion = fit.reference_alone(space, config, device, *z)
             again = replace(trained, diffusion=diffusion, normalizer=normalizer)
             rows = pieces(out, PIECE * MOMENTS, MOST_ROWS // PARTS)

@@ -288,8 +288,8 @@ class GRCD:
             config = contents.settled(self._config, trained.facts)
             return contests.of_signals(trained, config, x_train, x_val, unit)
 
-        folder, told = (run, force, name, origin), {"readings": said, "judge": judge}
-        self._trained = runs.train(self.space, self._config, self.device, x_train, x_val, *folder, **told)
+        what = self.space, self._config, self.device, x_train, x_val
+        self._trained = runs.train(*what, run, force, name, origin, readings=said, judge=judge)
         self.config = contents.settled(self._config, self.facts)
         self._memory = Memory()
         return self
@@ -311,8 +311,8 @@ class GRCD:
         def judge(trained: TrainedSeries) -> dict | None:
             return contests.of_series(trained, series, covariates) if contest else None
 
-        folder, told = (run, force, name, origin, covariates), {"readings": said, "judge": judge}
-        self._trained = in_time.train(self.space, self.config, self.device, series, variables, *folder, **told)
+        what = self.space, self.config, self.device, series, variables
+        self._trained = in_time.train(*what, run, force, name, origin, covariates, readings=said, judge=judge)
         self.config = contents.settled(self.config, self.facts)
         return self
 

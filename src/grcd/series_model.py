@@ -168,8 +168,8 @@ class SeriesModel:
         z, about = self._scored(series, covariates, warn=False)
         mean, sd = columns.posterior(z, series.stretches)
         off = (self._scored(truth, covariates, warn=False)[0] - mean) * about[1]
-        scaled = (part.cpu().numpy().reshape(series.values.shape) for part in (off, sd * about[1]))
-        return self._units(mean * about[1] + about[0]), *scaled
+        away, spread = (part.cpu().numpy().reshape(series.values.shape) for part in (off, sd * about[1]))
+        return self._units(mean * about[1] + about[0]), away, spread
 
     def forecast(
         self,

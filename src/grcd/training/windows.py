@@ -41,8 +41,9 @@ from .mean import Mean, Terms
 from .means import Means
 from .pool import Fold, cross_fitted
 from .sparse_references import SparseReferences
+from .window_choice import Choice
 from .window_config import WindowConfig
-from .window_references import Choice, WindowReferences
+from .window_references import WindowReferences
 
 FOLDS = 3
 WINDOWS, MOST_NUMBERS = 20_000, 1 << 28  # that a method on the product graph trains on, at most
@@ -117,7 +118,8 @@ def fit_again(
     means = Means(model.law.space, train, val, model.mean.table.mean.device, covariates)
     mean = means.fitted(model.mean.terms, stretches)
     table = _Table(means, model.mean.terms)
-    reference = table.references().fit(Choice.of(summary["reference"]), table.scored(stretches)[0], stretches)
+    references = WindowReferences(table.space, lambda rows: table.scored(rows)[0], stretches, table.val_starts)
+    reference = references.fit(Choice.of(summary["reference"]), table.scored(stretches)[0], stretches)
     return WindowModel(Conditional(model.law.space, reference), replace(mean, by_calendar=model.mean.by_calendar))
 
 
