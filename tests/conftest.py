@@ -11,6 +11,7 @@ import torch
 from hypothesis import settings
 
 import grcd
+from grcd import contests
 from grcd.bench import runner, suites
 from grcd.training import budget
 from grcd.training import fit as training
@@ -20,7 +21,7 @@ torch.set_num_threads(1)  # the tensors are tiny: on a busy machine threads spen
 
 EDGES = [(0, 1, 1.0), (1, 2, 0.5), (2, 3, 2.0), (3, 4, 1.0), (4, 5, 0.7), (5, 0, 1.3), (1, 4, 0.4)]
 SETTINGS = {"width": 8, "batch": 16, "max_updates": 60, "validate_every": 20, "lr": 3e-3, "ema": 0.9}  # read-only
-
+CONTESTS = {"of_series": contests.of_series, "of_signals": contests.of_signals}
 
 # What takes longest comes first: of two workers, neither waits for the other at the end.
 LONG = [
@@ -44,6 +45,23 @@ def pytest_collection_modifyitems(items):
 def nothing_is_long(monkeypatch):
     """How long a training would take depends on what else the machine does: no warning of it fails a test."""
     monkeypatch.setattr(budget, "LONG", math.inf)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_contests():
+    """Trainings end without the contest of candidates and competitors, which takes longer than most of them do here;
+    ``contested`` brings it back."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in CONTESTS:
+            patch.setattr(contests, name, lambda *args: None)
+        yield
+
+
+@pytest.fixture
+def contested(monkeypatch):
+    """Trainings end as they do for users."""
+    for name, contest in CONTESTS.items():
+        monkeypatch.setattr(contests, name, contest)
 
 
 class Zeros(torch.nn.Module):

@@ -18,10 +18,11 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from torch import nn
 
-from . import long_frames, readings
+from . import contests, long_frames, readings
 from .core import device as devices
 from .core import progress
 from .core.errors import InputError, whole_number
+from .data.covariates import Covariates
 from .data.dataset import Dataset
 from .data.graph_source import graph_of
 from .data.layout import Layout
@@ -34,6 +35,7 @@ from .diffusion import solvers
 from .diffusion.diffusion import Diffusion
 from .diffusion.plan import Choice, Plan
 from .diffusion.process import Process
+from .evaluation.contest import Contest
 from .graphs.space import SignalSpace
 from .readings import Answer, Readings
 from .references import Reference
@@ -73,7 +75,8 @@ class GRCD:
     Arguments that several methods have:
     ``n``           how many signals, or draws of each signal
     ``nfe``         network evaluations for each of them
-    ``posterior``   "diffusion", the model's own, or "reference": that of the reference alone, exact and without network
+    ``posterior``   "diffusion", the model's own, or "reference": that of its reference, exact and without network; of
+                    ``impute`` also "auto": what filled hidden readings best at the end of training (``contest``)
     ``solver``      a name from the table in ``diffusion/solvers.py``, where the usual one is not wanted
     ``batch``       how many signals are worked on at a time
     ``verbose``     says how far it is, how fast, and how long it will take, where there is no terminal too
@@ -194,6 +197,13 @@ class GRCD:
         return self._fitted().result
 
     @property
+    def contest(self) -> Contest | None:
+        """How our candidates and simple competitors filled hidden readings at the end of training, to print or to look
+        into; None of a run that is older than that."""
+        numbers = self.result.get("contest")
+        return None if numbers is None else Contest.from_dict(numbers)
+
+    @property
     def facts(self) -> dict:
         """What a run folder says of it."""
         return self._fitted().facts
@@ -252,7 +262,16 @@ class GRCD:
             self.graph = graph
             self._shape(self.space.channels)
 
-    def _fit(self, train: ArrayLike, val: ArrayLike | None, *folder: Any) -> GRCD:
+    def _fit(
+        self,
+        train: ArrayLike,
+        val: ArrayLike | None,
+        run: str | Path | None,
+        force: bool,
+        name: str,
+        origin: Origin | None,
+        contest: bool = True,
+    ) -> GRCD:
         x_train = check_signals(train, self.space, "training signals", gaps=True)
         if val is None:
             cut = max(1, len(x_train) // 10)
@@ -261,15 +280,39 @@ class GRCD:
         x_val = check_signals(val, self.space, "validation signals", least=1, gaps=True)
         self._shape(1)
         said = self._settle(Series(x_train[:, :, None]), Series(x_val[:, :, None]))
-        self._trained = runs.train(self.space, self._config, self.device, x_train, x_val, *folder, readings=said)
+        unit = "" if origin is None else origin.unit or ""
+
+        def judge(trained: Trained) -> dict | None:
+            if not contest:
+                return None
+            config = contents.settled(self._config, trained.facts)
+            return contests.of_signals(trained, config, x_train, x_val, unit)
+
+        what = self.space, self._config, self.device, x_train, x_val
+        self._trained = runs.train(*what, run, force, name, origin, readings=said, judge=judge)
         self.config = contents.settled(self._config, self.facts)
         self._memory = Memory()
         return self
 
-    def _fit_series(self, series: dict[str, Series], variables: Variables, *folder: Any) -> GRCD:
+    def _fit_series(
+        self,
+        series: dict[str, Series],
+        variables: Variables,
+        run: str | Path | None,
+        force: bool,
+        name: str,
+        origin: Origin | None,
+        covariates: Covariates | None,
+        contest: bool = True,
+    ) -> GRCD:
         self._shape(len(variables.channels))
         said = self._settle(series["train"], series["val"], variables.channels)
-        self._trained = in_time.train(self.space, self.config, self.device, series, variables, *folder, readings=said)
+
+        def judge(trained: TrainedSeries) -> dict | None:
+            return contests.of_series(trained, series, covariates) if contest else None
+
+        what = self.space, self.config, self.device, series, variables
+        self._trained = in_time.train(*what, run, force, name, origin, covariates, readings=said, judge=judge)
         self.config = contents.settled(self.config, self.facts)
         return self
 
@@ -334,7 +377,7 @@ class GRCD:
         n: int | None = None,
         nfe: int | None = None,
         seed: int = 0,
-        posterior: str = "diffusion",
+        posterior: str = "auto",
         solver: str | None = None,
         batch: int | None = None,
         quantiles: Sequence[float] | None = None,
@@ -543,22 +586,28 @@ def refuse_choices(what: str, **choices: Any) -> None:
 
 
 def train(
-    model: GRCD, data: Dataset | SeriesDataset, run: str | Path, force: bool = False, covariates: Any = None
+    model: GRCD,
+    data: Dataset | SeriesDataset,
+    run: str | Path,
+    force: bool = False,
+    covariates: Any = None,
+    contest: bool = True,
 ) -> GRCD:
     """Train a ``model`` in a run folder; interrupted anywhere, the same call goes on where it was. Returns the model.
 
     ``data``    its training and validation signals are used, and where they came from is noted in the folder
     ``run``     the folder; ``force`` begins anew where there is another run
     ``covariates``   of rows in time, as ``GRCD.fit`` takes them
+    ``contest``      whether hidden readings are filled at the end, beside simple competitors: what ``impute`` goes by
     """
     if isinstance(data, SeriesDataset):
         parts, variables = {split: data.part(split) for split in ("train", "val")}, Variables(data.channels, data.units)
         folder = run, force, data.name, data.origin
-        return model._fit_series(parts, variables, *folder, readings.known(covariates))
+        return model._fit_series(parts, variables, *folder, readings.known(covariates), contest=contest)
     if not isinstance(data, Dataset):
         raise InputError(f"data of type {type(data).__name__}", "a Dataset", "make one with grcd.load_dataset, or fit")
     refuse_choices("signals by themselves", covariates=covariates)
-    return model._fit(data.train, data.val, run, force, data.name, data.origin)
+    return model._fit(data.train, data.val, run, force, data.name, data.origin, contest=contest)
 
 
 def load(path: str | Path, device: str = "auto") -> GRCD:

@@ -16,15 +16,19 @@ from torch import Tensor
 from .core import memory
 from .core.errors import InputError, whole_number
 from .core.progress import bar
+from .core.rows import BLOCK
 from .core.streams import Stream
 from .data.covariates import Covariates
 from .data.normalizer import Normalizer, warn_of_units
 from .data.series import Series
 from .data.timeline import Timeline
 from .diffusion.conditional import Conditional
+from .evaluation import hiding
+from .evaluation.contest import Contest, merged
 from .graphs.space import SignalSpace
 from .runs.series import TrainedSeries
 from .tasks import context, windows
+from .tasks.columns import Columns
 from .tasks.fill import refuse_unknown
 from .tasks.guided import Guided
 from .training.config import limits_of
@@ -41,7 +45,8 @@ class SeriesModel:
     ``series``       rows in time, values (rows, nodes, channels) with NaN where missing
     ``n``            how many draws
     ``nfe``          network evaluations for each window of them; by default what fills gaps as well as more would
-    ``posterior``    "diffusion", the model's own, or "reference": that of the reference alone
+    ``posterior``    "diffusion", the model's own; "reference", that of the reference alone; or, of gaps, "auto": what
+                     was nearest to hidden readings at the end of training, for each kind of gap (``contest``)
     ``covariates``   of all rows, those to come too, where some were kept in training; those of a series without times
                      begin with its first row
     """
@@ -72,6 +77,10 @@ class SeriesModel:
         return self.model.mean.covariates
 
     @property
+    def device(self) -> torch.device:
+        return self.model.mean.table.mean.device
+
+    @property
     def interval(self) -> np.timedelta64 | float | None:
         """Between rows."""
         return self.timeline.interval
@@ -80,7 +89,7 @@ class SeriesModel:
         """Network evaluations for gaps and forecasts, where nobody says how many."""
         if nfe is not None:
             return nfe
-        return GUIDED if isinstance(self.law, Guided) else EVALUATIONS[self.model.mean.table.mean.device.type]
+        return GUIDED if isinstance(self.law, Guided) else EVALUATIONS[self.device.type]
 
     def fillings(
         self,
@@ -93,10 +102,74 @@ class SeriesModel:
         chunk: int | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Some rows at a time: their numbers, and draws (n, rows, nodes, channels) that keep what was observed."""
+        if posterior == "auto":
+            return self._nearest(series, n, nfe, seed, covariates, chunk)
+        return self._by((posterior, None), series, n, nfe, seed, covariates, chunk)
+
+    @property
+    def contest(self) -> Contest | None:
+        """How our candidates and simple competitors filled hidden readings; None of a run that is older than that."""
+        numbers = self.trained.result.get("contest")
+        return None if numbers is None else Contest.from_dict(numbers)
+
+    def _nearest(
+        self, series: Series, n: int, nfe: int | None, seed: int, covariates: Covariates | None, chunk: int | None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Every gap by the candidate that won at its kind."""
+        kinds = hiding.families(series, self.space.steps)
+        kinds.reshape(len(kinds), -1)[:, self.lacking] = -1
+        contest = self.contest
+        ways = {} if contest is None else contest.ways(kinds)
+        if contest is not None:
+            contest.warn(kinds)
+        if len(ways) > 1:
+            chunk = chunk or max(1, BLOCK // (n * kinds[0].size))
+        ways = ways or {("diffusion", None): kinds >= 0}
+        return merged({way: self._by(way, series, n, nfe, seed, covariates, chunk) for way in ways}, ways)
+
+    def _by(
+        self,
+        way: tuple[str, Columns | None],
+        series: Series,
+        n: int,
+        nfe: int | None,
+        seed: int,
+        covariates: Covariates | None,
+        chunk: int | None,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        posterior, columns = way
+        if columns is not None:
+            return self.by_columns(series, columns, n, seed, covariates, chunk)
         z, about = self._scored(series, covariates)
         law, nfe = self._law(posterior), self.budget(nfe)
         parts = windows.fill(law, z, about[2], series.stretches, n, nfe, seed, chunk=chunk)
         return ((rows, self._filled(drawn, rows, about, series.values[rows])) for rows, drawn in parts)
+
+    def by_columns(
+        self,
+        series: Series,
+        columns: Columns,
+        n: int,
+        seed: int = 0,
+        covariates: Covariates | None = None,
+        chunk: int | None = None,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """As ``fillings``, every column by itself."""
+        whole_number("n", n)
+        z, about = self._scored(series, covariates)
+        parts = columns.draws(z, series.stretches, n, seed, chunk)
+        return ((rows, self._filled(drawn, rows, about, series.values[rows])) for rows, drawn in parts)
+
+    def of_columns(
+        self, series: Series, truth: Series, columns: Columns, covariates: Covariates | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # three of (rows, nodes, channels)
+        """The median of gaps, every column by itself; on the scale of its readings how far from the truth that is, and
+        the standard deviation."""
+        z, about = self._scored(series, covariates, warn=False)
+        mean, sd = columns.posterior(z, series.stretches)
+        off = (self._scored(truth, covariates, warn=False)[0] - mean) * about[1]
+        away, spread = (part.cpu().numpy().reshape(series.values.shape) for part in (off, sd * about[1]))
+        return self._units(mean * about[1] + about[0]), away, spread
 
     def forecast(
         self,

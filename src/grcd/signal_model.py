@@ -19,16 +19,22 @@ from .core import memory
 from .core.errors import InputError, whole_number
 from .core.progress import bar
 from .core.rows import BLOCK, split
+from .core.streams import Stream
 from .data.limits import Limits
 from .data.linear import Linear
 from .data.marginals import ZScored
 from .data.normalizer import Normalizer, check_signals, warn_of_empty, warn_of_units
+from .data.series import Series
+from .evaluation import hiding
+from .evaluation.contest import Contest, merged
 from .graphs.space import SignalSpace
 from .references.observations import Observations
 from .runs.contents import Trained
 from .tasks import fill, likelihood, vary
+from .tasks.columns import mirrored
 from .tasks.sample import Memory, sample
 
+MOMENTS = 12  # rows in a row that count as a window where there is none: by them gaps are told apart
 COPIES = 3  # of generated signals that are in memory at once
 
 
@@ -77,6 +83,13 @@ class SignalModel:
             z = sample(diffusion, n, "terminal", seed, choices, batch, precision, captured, advance)
         return self.space.shaped(self._in_units(z))
 
+    def sample_reference(self, n: int, seed: int = 0) -> np.ndarray:  # (n, nodes)
+        """Signals of the reference alone, without the network."""
+        diffusion = self.trained.diffusion
+        noise = Stream(seed, "reference signal", self.device).normal(range(n), self.space.d)
+        component = Stream(seed, "reference component", self.device).uniform(0, n)
+        return self.space.shaped(self._in_units(diffusion.reference.draw(noise, 0.0, component)))
+
     def fillings(
         self,
         x: np.ndarray,  # (signals, nodes), checked
@@ -87,19 +100,57 @@ class SignalModel:
         solver: str | None = None,
         batch: int | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Gaps of ``x`` filled, for some of the signals at a time: their rows, and their draws (n, rows, nodes)."""
+        """Gaps of ``x`` filled, for some of the signals at a time: their rows, and their draws (n, rows, nodes).
+
+        ``posterior`` "auto" fills every gap by the candidate that won at its kind at the end of training; "columns"
+        fills each node by itself, whatever the others read.
+        """
+        if posterior == "auto":
+            return self._nearest(x, n, nfe, seed, solver, batch)
         z, gaps = ZScored(x, self.trained.normalizer, self.device), np.isnan(x).any(axis=1)
         whole_number("n", n), whole_number("batch", 1 if batch is None else batch)
         fill.refuse_heavy(n, self.space.d)
         warn_of_empty(x)
         warn_of_units(x, Normalizer.of(self.trained.facts["normalizer"]), self.space.graph)
-        options = n, nfe, seed, posterior, solver, batch
-        filled = fill.fill(self.trained.diffusion, lambda rows: Observations(z[rows]), np.flatnonzero(gaps), *options)
+        if posterior == "columns":
+            filled = self._by_themselves(np.flatnonzero(gaps), n, seed, batch)
+        else:
+            options = n, nfe, seed, posterior, solver, batch
+            observed = lambda rows: Observations(z[rows])  # noqa: E731
+            filled = fill.fill(self.trained.diffusion, observed, np.flatnonzero(gaps), *options)
         whole = split(np.flatnonzero(~gaps), BLOCK // (n * self.space.d))  # nothing to fill
         return chain(
             ((rows, np.broadcast_to(x[rows], (n, *x[rows].shape))) for rows in whole),
             ((rows, np.where(np.isnan(x[rows]), self._in_units(draws), x[rows])) for rows, draws in filled),
         )
+
+    @property
+    def contest(self) -> Contest | None:
+        """How our candidates and simple competitors filled hidden readings; None of a run that is older than that."""
+        numbers = self.trained.result.get("contest")
+        return None if numbers is None else Contest.from_dict(numbers)
+
+    def _nearest(
+        self, x: np.ndarray, n: int, nfe: int, seed: int, solver: str | None, batch: int | None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Every gap by the candidate that won at its kind."""
+        contest = self.contest
+        kinds = hiding.families(Series(x[:, :, None]), MOMENTS)[..., 0]
+        ways = {} if contest is None else contest.ways(kinds)
+        if contest is not None:
+            contest.warn(kinds)
+        if len(ways) > 1:
+            batch = batch or max(1, fill.ENTRIES[self.device.type] // (n * self.space.d))
+        ways = ways or {("diffusion", None): np.isnan(x)}
+        options = n, nfe, seed
+        return merged({way: self.fillings(x, *options, way[0], solver, batch) for way in ways}, ways)
+
+    def _by_themselves(
+        self, rows: np.ndarray, n: int, seed: int, batch: int | None
+    ) -> Iterator[tuple[np.ndarray, Tensor]]:  # each (rows,), (n, rows, d)
+        """Every node by itself: z-scores are standard normal."""
+        for some in split(rows, batch or fill.ENTRIES[self.device.type] // (n * self.space.d)):
+            yield some, mirrored(Stream(seed, "columns", self.device), some, n, self.space.d).transpose(0, 1)
 
     def infer(
         self,

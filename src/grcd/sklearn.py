@@ -50,7 +50,7 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         settings: Mapping[str, Any] | None = None,
         n_draws: int = 100,
         nfe: int | None = None,
-        posterior: str = "diffusion",
+        posterior: str = "auto",
         device: str = "auto",
         random_state: Any = 0,
         verbose: bool = False,

@@ -13,9 +13,9 @@ import pytest
 import scipy.sparse as sp
 from commands import QUICK
 from conftest import EDGES, speaking
+from laws import close
 from matplotlib.image import imread
 from pages import Parsed
-from trained import with_parts
 
 import grcd
 from grcd import cli, report
@@ -65,7 +65,8 @@ def test_tables_hold_what_evaluation_says(material, page, tiny, trained):
     x = model.sample(30, nfe=2, seed=5)
     scores, further, facts = Parsed(page).tables
     expected = evaluate(x, tiny, controls=True)
-    named = {"generated": expected, "floor": expected.floor} | expected.controls
+    named = {"generated": expected, "floor": expected.floor, "own reference": material.beside.scores}
+    named |= expected.controls
     assert [row[0] for row in scores[1:]] == list(named)
     for row, score in zip(scores[1:], named.values(), strict=True):
         parts = (score.ammd, score.quadratic_variation, score.spectral_centroid, score.degree_correlation)
@@ -113,30 +114,39 @@ def test_coverage_is_the_share_of_hidden_readings_within_their_bands(material):
 
 
 @pytest.mark.parametrize(
-    ("ammd", "floor", "control", "kind"),
+    ("ammd", "gain", "kind", "sentence"),
     [
-        (0.02, 0.019, 0.5, "good"),
-        (0.0009, -0.001, 0.5, "good"),
-        (0.04, 0.02, 0.05, "nearer"),
-        (0.047, 0.02, 0.05, "as near"),
-        (0.054, 0.02, 0.05, "as near"),
-        (0.06, 0.02, 0.05, "bad"),
+        (0.02, 0.01, "good", "Nearer to 40 held-out signals than those of this run's own reference"),
+        (0.02, 0.001, "good", "As near to 40 held-out signals as those of this run's own reference"),
+        (0.04, 0.01, "fair", "Nearer to"),
+        (0.04, -0.001, "fair", "As near to"),
+        (0.04, -0.01, "bad", "Further from"),
     ],
 )
-def test_the_verdict_follows_floor_and_controls(material, ammd, floor, control, kind):
-    base = material.scores
-    controls = {"control-full": replace(base, ammd=control), "control-gmrf": replace(base, ammd=0.9)}
-    scores = replace(base, ammd=ammd, floor=replace(base, ammd=floor), controls=controls)
-    found, sentence = report.verdict(replace(material, scores=scores))
-    assert found == (kind if kind in ("good", "bad") else "fair")
-    assert ("control-full" in sentence) == (kind in ("as near", "bad"))
+def test_the_verdict_follows_the_floor_and_the_run_s_own_reference(material, ammd, gain, kind, sentence):
+    scores = replace(material.scores, ammd=ammd, floor=replace(material.scores, ammd=0.019))
+    shown = replace(material, scores=scores, beside=replace(material.beside, gain=gain, noise=0.005))
+    found, said = report.verdict(shown)
+    assert found == kind
+    assert sentence in said
+    assert said.startswith(f"Generated signals are {'' if kind == 'good' else 'not '}as near to 40 held-out ones")
+
+
+def test_the_verdict_of_few_rows_is_that_nothing_can_be_said(material, tiny):
+    few = replace(material, data=grcd.Dataset("few", tiny.graph, tiny.train, tiny.val, tiny.test[:8]))
+    assert report.verdict(few) == ("fair", "8 held-out signals: nothing can be said of how near generated ones are.")
+
+
+def test_the_reference_beside_is_that_of_the_run(material, trained, tiny):
+    model = trained[1]
+    z = model.normalizer.apply(model.signals.sample_reference(4000, seed=2))
+    close(np.cov(z.T), model.reference.covariance().numpy(), 0.1)
+    expected = evaluate(model.signals.sample_reference(len(material.samples), seed=5), tiny)
+    assert material.beside.scores.ammd == pytest.approx(expected.ammd, rel=1e-9)
 
 
 def test_the_verdict_says_if_the_network_adds_nothing(material):
-    model, controls = material.model, {"control-full": replace(material.scores, ammd=0.001)}
-    model = with_parts(model, network=model.fresh_network())
-    scores = replace(material.scores, ammd=0.06, floor=replace(material.scores, ammd=0.02), controls=controls)
-    assert "nothing to add" in report.verdict(replace(material, model=model, scores=scores))[1]
+    assert "nothing to add" in report.verdict(replace(material, beside=None))[1]
 
 
 def test_what_is_worth_knowing_of_the_data_is_said_at_the_top(material, tiny):

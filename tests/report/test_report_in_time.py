@@ -208,7 +208,7 @@ def test_a_single_held_out_window_without_times_is_shown_and_said_to_say_little(
     page = report.html(shown)
     text = "".join(Parsed(page).text)
     assert shown.scores is None
-    assert "only 1 held-out window (5 rows)" in text
+    assert "5 held-out rows (1 window): nothing can be said." in text
     assert "Left out: 1 held-out windows" in text
     assert "calendar" not in shown.gaps["points"].draws
     assert not shown.day.whole

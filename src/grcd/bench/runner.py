@@ -217,4 +217,4 @@ def _trained(cell: Cell, data: Dataset, runs: Path, device: str, settings: dict)
     first = sharing(METHODS[cell.method])[0]  # whichever cell comes first, the folder is the same
     model = GRCD(data.graph, first, cell.seed, device, **AS_THEY_ARE | _chosen(cell, settings))
     name = "-".join(str(part) for part in cell.fit if part is not None)
-    return train(model, data, runs / name)
+    return train(model, data, runs / name, contest=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -121,7 +122,7 @@ def train(
     before = is_finished(run) and not force
     more: dict[str, Any] = {"window": steps, "calendar": calendar} if in_time else {}
     dataset = windows.remembered(dataset, data, changed(options), parsing.command(), covariates)
-    known = {"covariates": windows.read(covariates)} if covariates is not None else {}
+    known: dict[str, Any] = {"covariates": windows.read(covariates)} if covariates is not None else {}
     if data[0] in DATASETS:  # as their benchmark takes them
         chosen = AS_THEY_ARE | chosen
     with joined(device) as team, telling():
@@ -134,6 +135,8 @@ def train(
     if "settled" in model.facts:
         print(f"  for {minutes:g} minutes on this machine: {budget.words(model.facts['settled'])}")
     print(f"  {result['updates']} updates in {result['seconds']:.0f} s; {result['stopped']}")
+    if model.contest is not None:
+        print("\n".join(f"  {line}" for line in model.contest.lines()))
     if in_time:
         print("\n".join(f"  {line}" for line in windows.kept(model, steps)))
         print(f"  log: {run / METRICS}   next: grcd impute {run} --observed FILE --out filled.csv")
@@ -187,6 +190,7 @@ def evaluate(
     from ..data.matching import fitted
     from ..evaluation import distances as measured
     from ..evaluation import evaluate as score
+    from ..evaluation.beside import Beside, of_signals
     from ..evaluation.comparison import table as laid_out
     from ..model import load
     from . import windows
@@ -194,26 +198,35 @@ def evaluate(
     if (data is None) == (run is None):
         got = "no data to compare with" if data is None else "--data and --run"
         raise InputError(got, "one of --data FILE and --run RUN", "give one of them")
-    source, common, support = {"source": data, **options}, options["common"], None
+    source, common, support, own = {"source": data, **options}, options["common"], None, None
     if run is not None:
         refuse_without_data(options)
         model = load(run, "cpu")
         source, support = of_run(model.facts, run), model.config.limits().bounds[0]
         if windows.of(model) is not None:
             extra = {"--observed-only": observed_only, "--controls": controls, "--distances": distances}
-            windows.evaluate(file, source, split, common, as_json, [name for name, asked in extra.items() if asked])
+            asked = [name for name, wanted in extra.items() if wanted]
+            windows.evaluate(file, model, source, split, common, as_json, asked)
             return
+
+        def own(signals: Any, dataset: Any, split: str) -> Beside:
+            return of_signals(signals, model.signals.sample_reference(len(signals)), dataset, split)
+
     dataset = load_dataset(**source)
     table = read_signals(file, nodes=dataset.graph.node_ids)
     signals, _ = fitted(table.values, table.node_ids, dataset.graph, str(file), common=common)
     scores = score(signals, dataset, split, observed_only=observed_only, controls=controls, support=support)
+    beside = None if own is None or dataset.graph.large else own(signals, dataset, split)
     beyond = measured(signals, dataset, split) if distances else {}
     if as_json:
         named = {name: distance.to_dict() for name, distance in beyond.items()}
-        print(json.dumps(scores.to_dict() | ({"distances": named} if distances else {})))
+        more = {"distances": named} if distances else {}
+        print(json.dumps(scores.to_dict() | more | ({} if beside is None else {"reference": beside.to_dict()})))
         return
     print(f"{file}: {scores.n} signals against the {split} split of {dataset.name} (MMD^2, lower is better)")
-    print(scores)
+    print(scores if beside is None else replace(scores, controls={"reference": beside.scores, **scores.controls}))
+    if beside is not None:
+        print(beside.words())
     print("floor: training signals against the same split; unbiased estimates may come out just below zero")
     if controls:
         print(

@@ -22,6 +22,10 @@ Evaluations = Annotated[
     typer.Option(help="Network evaluations for each of them [8; of rows in time 4 on a GPU, 2 on a CPU]."),
 ]
 Posterior = Annotated[str, typer.Option(help="diffusion, or reference: that of the fitted reference alone, and quick.")]
+Filling = Annotated[
+    str,
+    typer.Option(help="auto: what filled hidden readings best at the end of training; diffusion; or reference."),
+]
 Levels = Annotated[str | None, typer.Option(help="Levels to write beside the median, e.g. 0.05,0.95.")]
 Ensemble = Annotated[bool, typer.Option("--ensemble", help="Write all draws too: .npz, .parquet or .nc.")]
 Out = Annotated[
@@ -36,7 +40,7 @@ def impute(
     out: Out,
     n: Draws = 100,
     nfe: Evaluations = None,
-    posterior: Posterior = "diffusion",
+    posterior: Filling = "auto",
     quantiles: Levels = None,
     ensemble: Ensemble = False,
     missing: Missing = None,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core import ranks
+from ..core.progress import quiet
 from .options import located
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..data.covariates import Covariates
     from ..data.formats.filled import Filled
     from ..data.observed_series import ObservedSeries
+    from ..evaluation.beside import Beside
     from ..model import GRCD
     from ..series_model import SeriesModel
 
@@ -293,7 +295,9 @@ def moments_only(files: Sequence[str], flag: str, **others: Any) -> str:
 # -- evaluation ------------------------------------------------------------------------------------------------------
 
 
-def evaluate(file: Path, source: dict[str, Any], split: str, common: bool, as_json: bool, asked: list[str]) -> None:
+def evaluate(
+    file: Path, model: GRCD, source: dict[str, Any], split: str, common: bool, as_json: bool, asked: list[str]
+) -> None:
     """Windows of a file against those of a run's data, printed; ``asked`` are options that only moments have."""
     from ..core.errors import InputError
     from ..data import load_series
@@ -303,13 +307,30 @@ def evaluate(file: Path, source: dict[str, Any], split: str, common: bool, as_js
         do = f"leave {'it' if len(asked) == 1 else 'them'} out; grcd report RUN compares with the run's own reference"
         raise InputError(f"{', '.join(asked)} for windows", "aMMD and the floor: the rest is of single rows", do)
     data = load_series(**source)
-    scores = evaluation.evaluate(read_samples(file, data, common), data, split)
+    signals = read_samples(file, data, common)
+    scores = evaluation.evaluate(signals, data, split)
+    beside = _reference(model, signals, data, split)
     if as_json:
-        print(json.dumps(scores.to_dict()))
+        print(json.dumps(scores.to_dict() | ({} if beside is None else {"reference": beside.to_dict()})))
         return
     print(f"{file}: {scores.n} windows against those of the {split} split of {data.name} (MMD^2, lower is better)")
-    print(scores)
+    print(scores if beside is None else replace(scores, controls={"reference": beside.scores}))
+    if beside is not None:
+        print(beside.words())
     print("floor: training windows against the same split; unbiased estimates may come out just below zero")
+
+
+def _reference(model: GRCD, signals: np.ndarray, data: SeriesDataset, split: str) -> Beside | None:
+    """As many windows of the run's own reference beside; None of another length than the run's, or where covariates,
+    which it would need, are not where they were."""
+    from ..evaluation.beside import of_windows
+
+    known, series = remembered_covariates(model), model.series
+    if signals.shape[1] != series.space.steps or (series.covariates and (known is None or not known.exists())):
+        return None
+    with quiet():
+        drawn, _ = series.sample(len(signals), posterior="reference", **covariates(series, known))
+    return of_windows(signals, drawn, data, split)
 
 
 def read_samples(file: Path, data: SeriesDataset, common: bool) -> np.ndarray:  # (n, steps, nodes, channels)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -77,6 +78,13 @@ class Series:
         first, stop, _ = part.indices(len(self))
         borders = tuple(row - first for row in self.borders if first < row < stop)
         return Series(self.values[part], None if self.times is None else self.times[part], borders, self.interval)
+
+    def picked(self, parts: Sequence[slice]) -> Series:
+        """Some of the rows, part after part, with borders between parts that do not follow each other."""
+        rows = np.concatenate([np.arange(len(self))[part] for part in parts])
+        cut = (np.diff(rows) != 1) | np.isin(rows[1:], self.borders)
+        times = None if self.times is None else self.times[rows]
+        return Series(self.values[rows], times, tuple((np.flatnonzero(cut) + 1).tolist()), self.interval)
 
     def refuse_short(self, steps: int, which: str) -> None:
         """Refuse windows of so many steps, where no stretch is as long; ``which`` rows these are, for the message."""

@@ -112,11 +112,11 @@ def evaluate(
             "load one with load_dataset, or make one: Dataset(name, graph, train, val, test)",
         )
     x = check_signals(signals, SignalSpace(data.graph), "generated signals")
-    held_out, seen = _held_out(data, split, observed_only)
+    real, seen = held_out(data, split, observed_only)
     bounds = (-np.inf, np.inf) if support is None else support
 
     def compared(x: np.ndarray) -> Scores:
-        return ammd(data.normalizer.apply(x), held_out, data.graph, device, (None, seen))
+        return ammd(data.normalizer.apply(x), real, data.graph, device, (None, seen))
 
     known = fitted(data, mixture=True) if controls else {}
     beside = {name: compared(draw(control, data, len(x), 0).clip(*bounds)) for name, control in known.items()}
@@ -127,12 +127,12 @@ def floor(
     data: Dataset, split: str = "test", device: torch.device | str = "cpu", observed_only: bool = False
 ) -> Scores:
     """aMMD of training signals against the split: at most as many as the split has, evenly spaced."""
-    (x, of_x), (y, of_y) = (_held_out(data, name, observed_only) for name in ("train", split))
+    (x, of_x), (y, of_y) = (held_out(data, name, observed_only) for name in ("train", split))
     rows = evenly(len(x), len(y))
     return ammd(x[rows], y, data.graph, device, (None if of_x is None else of_x[rows], of_y))
 
 
-def _held_out(data: Dataset, split: str, observed_only: bool) -> tuple[np.ndarray, Mask]:
+def held_out(data: Dataset, split: str, observed_only: bool) -> tuple[np.ndarray, Mask]:
     """The z-scored signals of a split of which anything counts, and what counts of them."""
     seen, signals = _seen(data, split, observed_only), data.split(split)
     if seen is None:

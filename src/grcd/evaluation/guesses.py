@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..data.series import Series
-from ..metrics.ensemble import covered
+from ..metrics.ensemble import covered, crps
 from .competitors import Fill
 from .filling import errors
 
@@ -45,6 +45,11 @@ class Guesses:
         parts = {name: getattr(self, name)[chosen] for name in ("truth", "row", "node", "channel", "lead", "group")}
         return replace(self, **parts, draws={name: draws[:, chosen] for name, draws in self.draws.items()})
 
+    def over(self, sd: np.ndarray) -> Guesses:
+        """In units of each channel's ``sd`` (channels,)."""
+        draws = {name: draws / sd[self.channel] for name, draws in self.draws.items()}
+        return replace(self, truth=self.truth / sd[self.channel], draws=draws)
+
     def errors(self, method: str) -> dict[str, float | int]:
         """mae, rmse, crps, cover_50, cover_90 and how many readings."""
         everywhere = np.ones((1, len(self)), dtype=bool)
@@ -58,6 +63,10 @@ class Guesses:
         """The share of readings in the middle ``share`` of their draws, and its standard error."""
         inside = covered(self.draws[method], self.truth, ((1 - share) / 2, (1 + share) / 2))
         return float(inside.mean()), standard_error(inside, self.group)
+
+    def loss(self, method: str) -> np.ndarray:  # (readings,)
+        """Absolute error and CRPS of each reading, one added to the other: what is nearest on both is nearest."""
+        return self.off(method) + crps(self.draws[method], self.truth)
 
     def ahead(self, method: str, other: str) -> tuple[float, float]:
         """By how much the mean absolute error of ``other`` is larger, and the standard error of that."""
@@ -73,6 +82,19 @@ def standard_error(values: np.ndarray, group: np.ndarray) -> float:
         return float("nan")
     left = np.bincount(number, weights=np.asarray(values, dtype=np.float64)) - values.mean() * count
     return float(np.sqrt(len(count) / (len(count) - 1) * np.square(left).sum()) / len(values))
+
+
+def joined(parts: Sequence[Guesses]) -> Guesses:
+    """Of several series, by the methods that all of them have; no group is of two of them."""
+    first = np.cumsum([0, *(part.group.max(initial=0) + 1 for part in parts)])
+    groups = np.concatenate([part.group + start for part, start in zip(parts, first, strict=False)])
+    arrays = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("truth", "row", "node", "channel", "lead")
+    }
+    methods = [name for name in parts[0].draws if all(name in part.draws for part in parts)]
+    draws = {name: np.concatenate([part.draws[name] for part in parts], axis=1) for name in methods}
+    return Guesses(**arrays, group=groups, draws=draws)
 
 
 def gaps(series: Series, hidden: np.ndarray, methods: Mapping[str, Filler], steps: int) -> Guesses:

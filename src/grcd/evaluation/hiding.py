@@ -6,7 +6,11 @@
     sensors    a tenth of the nodes, one at the least, in all channels and all the time
     future     everything after a row: ``ends`` says after which, evenly spaced over the rows
 
-All of it is decided by a seed. What was never recorded is not hidden.
+All of it is decided by a seed. What was never recorded is not hidden. Where a table has silent spells of its own, what
+is hidden of it may be as long as they are.
+
+**Gaps of a table** are of the same families: shorter than half a window they are points, longer than two windows, or as
+long as a stretch, a silent sensor, and spells between.
 """
 
 from __future__ import annotations
@@ -21,10 +25,14 @@ from ..data.series import Series
 
 FAMILIES = ("points", "spells", "sensors")
 POINTS, SPELLS, SENSORS = 0.25, 0.1, 0.1  # shares that are hidden
+FEW = 10  # gaps of a table that say nothing of how long others are
 
 
-def hidden(family: str, series: Series, steps: int, seed: int = 0) -> np.ndarray:  # (rows, nodes, channels) of bool
-    """True where a reading is hidden by one of ``FAMILIES``; ``steps`` is the length of a window."""
+def hidden(
+    family: str, series: Series, steps: int, seed: int = 0, lengths: np.ndarray | None = None
+) -> np.ndarray:  # (rows, nodes, channels) of bool
+    """True where a reading is hidden by one of ``FAMILIES``; ``steps`` is the length of a window, ``lengths`` those of
+    spells, where they are not its."""
     rows, nodes, channels = series.values.shape
     if family not in FAMILIES:
         raise unknown("family", family, FAMILIES)
@@ -38,13 +46,45 @@ def hidden(family: str, series: Series, steps: int, seed: int = 0) -> np.ndarray
         return there & silent[:, None]
     columns, least, more = nodes * channels, max(1, steps // 2), max(1, 3 * steps // 2)
     length = least + random.integers(1, columns, more).numpy()
+    if lengths is not None:
+        length = np.sort(lengths)[random.integers(1, columns, len(lengths)).numpy()]
+    mean = least + (more - 1) / 2 if lengths is None else float(np.mean(lengths))
     u = _uniform(random, (rows, columns))
     first = u[there.reshape(rows, columns)].min(initial=0.0 if not there.any() else 1.0)  # one at the least
-    begins = u <= max(SPELLS / (least + (more - 1) / 2), first)
+    begins = u <= max(SPELLS / mean, first)
     spell = np.zeros((rows, columns), dtype=bool)
     for row, column in zip(*begins.nonzero(), strict=True):
         spell[row : row + length[column], column] = True
     return there & spell.reshape(there.shape)
+
+
+def families(series: Series, steps: int) -> np.ndarray:  # (rows, nodes, channels) of int
+    """The family of each gap, as its place in ``FAMILIES``; -1 where there is a reading."""
+    gap, length = np.isnan(series.values), runs(series)
+    whole = np.concatenate([np.full(s.stop - s.start, s.stop - s.start) for s in series.stretches])
+    silent = (length > 2 * steps) | (length == whole[:, None, None])
+    family = np.where(silent, 2, np.where(length >= max(2, steps // 2), 1, 0))
+    return np.where(gap, family, -1)
+
+
+def runs(series: Series) -> np.ndarray:  # (rows, nodes, channels) of int
+    """How many rows the gap has that an entry is part of, within its stretch; 0 where there is a reading."""
+    gap = np.isnan(series.values)
+    length = np.zeros(gap.shape, dtype=int)
+    for s in series.stretches:
+        part, row = gap[s], np.arange(s.stop - s.start)[:, None, None]
+        last = np.maximum.accumulate(np.where(part, -1, row), axis=0)
+        after = np.minimum.accumulate(np.where(part, len(row), row)[::-1], axis=0)[::-1]
+        length[s] = np.where(part, after - last - 1, 0)
+    return length
+
+
+def spells(series: Series, steps: int) -> np.ndarray | None:  # (gaps,)
+    """The lengths of a series' own silent spells; None where they are few."""
+    length, of_spells = runs(series), families(series, steps) == FAMILIES.index("spells")
+    values, entries = np.unique(length[of_spells], return_counts=True)
+    lengths = np.repeat(values, entries // np.maximum(values, 1))
+    return lengths if len(lengths) >= FEW else None
 
 
 def ends(series: Series, steps: int, horizon: int, most: int) -> np.ndarray:  # (forecasts,)

@@ -48,16 +48,15 @@ def evaluate(
     """
     x = checked(windows, data)
     space = SignalSpace(data.graph, x.shape[1], len(data.channels))
-    graph, held = product(space), cut(data.part(split), space.steps)
-    y = _scored(_with_readings(held, split), data)
+    graph, y = product(space), held_out(data, split, space.steps)
 
     def compared(x: np.ndarray) -> Scores:
         observed = ~np.isnan(x), ~np.isnan(y)
         return ammd(x, y, graph, device, observed)
 
     train = _with_readings(cut(data.part("train"), space.steps), "train")
-    floor = compared(_scored(train[evenly(len(train), len(y))], data))
-    return replace(compared(_scored(x, data)), floor=floor)
+    floor = compared(scored(train[evenly(len(train), len(y))], data))
+    return replace(compared(scored(x, data)), floor=floor)
 
 
 def checked(windows: np.ndarray, data: SeriesDataset) -> np.ndarray:  # (n, steps, nodes, channels)
@@ -119,7 +118,13 @@ def moments(train: Series) -> tuple[np.ndarray, np.ndarray]:  # two of (nodes, c
     return mean, np.where(sd > 0, sd, 1.0)
 
 
-def _scored(windows: np.ndarray, data: SeriesDataset) -> np.ndarray:  # (windows, d)
+def held_out(data: SeriesDataset, split: str, steps: int) -> np.ndarray:  # (windows, d)
+    """The windows of a split that have a reading, z-scored."""
+    return scored(_with_readings(cut(data.part(split), steps), split), data)
+
+
+def scored(windows: np.ndarray, data: SeriesDataset) -> np.ndarray:  # (windows, d)
+    """With each column's mean and spread over the training rows."""
     mean, sd = moments(data.part("train"))
     return ((windows - mean) / sd).reshape(len(windows), -1)
 

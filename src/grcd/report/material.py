@@ -14,7 +14,8 @@ from ..core.rows import evenly
 from ..data import Dataset
 from ..data.dataset import fingerprint
 from ..data.normalizer import check_signals
-from ..evaluation import Distance, Scores, distances, evaluate
+from ..evaluation import Distance, Scores, beside, distances, evaluate
+from ..evaluation.beside import Beside
 from ..graphs.space import SignalSpace
 from ..metrics.distances import node_kolmogorov_smirnov
 from ..metrics.ensemble import quantiles
@@ -61,6 +62,7 @@ class Material:
     bands: Bands | None = None
     same_data: bool = True  # as the run was trained on
     command: str = ""
+    beside: Beside | None = None  # the run's own reference; None without a network, which it is then
 
     @classmethod
     def of(
@@ -103,6 +105,7 @@ class Material:
             bands=_hidden(model, data, seed) if filled else None,
             same_data=model.facts["data"]["hash"] == fingerprint(data.train, data.val),
             command=command,
+            beside=None if model.diffusion.adds_nothing else _beside(model, data, x, seed),
         )
 
     @cached_property
@@ -133,6 +136,10 @@ def _distances(x: np.ndarray, data: Dataset) -> dict[str, Distance]:
         return {}
     test = data.test[evenly(len(data.test), len(x))]
     return distances(x, Dataset(data.name, data.graph, data.train, data.val, test))
+
+
+def _beside(model: GRCD, data: Dataset, x: np.ndarray, seed: int) -> Beside:
+    return beside.of_signals(x, model.signals.sample_reference(len(x), seed), data)
 
 
 def _hidden(model: GRCD, data: Dataset, seed: int) -> Bands:

@@ -7,6 +7,7 @@ spaced over all held-out ones. Generated windows begin when training windows did
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse.csgraph as csgraph
 
-from ..core.errors import InputError
+from ..core.errors import InputError, InputWarning
 from ..core.progress import bar
 from ..core.rows import evenly
 from ..data.dataset import fingerprint
@@ -200,10 +201,12 @@ class _Gathering:
             how: dict[str, Any] = {"n": self.draws, "nfe": self.nfe, "seed": self.seed, "posterior": posterior}
             return lambda series: self.series.fillings(series, **how, **self.more)
 
-        methods = {OURS: by("diffusion")} | ({REFERENCE: by("reference")} if self.network else {})
+        methods = {OURS: by("auto")} | ({REFERENCE: by("reference")} if self.network else {})
         methods |= {name: filler(fill) for name, fill in self.simple.items()}
         hidden = hiding.hidden(family, pieces, self.steps, self.seed)
-        return guesses.gaps(pieces, hidden, methods, self.steps)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)  # who is ahead is what the page says
+            return guesses.gaps(pieces, hidden, methods, self.steps)
 
     def foretold(self) -> Guesses | None:
         """Forecasts by the model and by what can foretell; None where no stretch is long enough."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..core.tables import html as table
+from ..evaluation.beside import LEAST
 from ..evaluation.comparison import TITLES
 from ..metrics.statistics import STATISTICS
 from . import drawings
@@ -12,7 +13,7 @@ from .layout import Section, cards, document, figure, headline, where_from
 from .material import DRAWS, Material
 from .pictures import Drawn
 
-NEAR = 1.1  # times another: about as near
+NEAR = 1.1  # times the floor: about as near
 CHANCE = 1e-3  # an aMMD that is nothing
 
 
@@ -22,22 +23,20 @@ def html(material: Material) -> str:
 
 
 def verdict(material: Material) -> tuple[str, str]:
-    """What the score means, in a word (good, fair, bad) and in a sentence."""
-    scores = material.scores
+    """What the score means, in a word (good, fair, bad) and in sentences: beside the floor, and beside this run's own
+    reference; nothing where held-out signals are few, and no tie is a win."""
+    scores, beside, held = material.scores, material.beside, len(material.data.test)
     assert scores.floor is not None
-    name, best = min(scores.controls.items(), key=lambda each: each[1].ammd)
-    if scores.ammd <= max(NEAR * scores.floor.ammd, CHANCE):
-        return "good", "Generated signals are as near to held-out ones as training signals are."
-    if material.model.diffusion.adds_nothing:
-        return (
-            "fair",
-            "The network found nothing to add to its reference, of which these signals are: see the controls.",
-        )
-    if scores.ammd < best.ammd / NEAR:
-        return "fair", "Generated signals are nearer to held-out ones than those of any control without a network."
-    if scores.ammd <= best.ammd * NEAR:
-        return "fair", f"Generated signals are about as near to held-out ones as those of {name}, which has no network."
-    return "bad", f"{name}, which has no network, is nearer to held-out signals: train longer."
+    if held < LEAST:
+        return "fair", f"{held:,} held-out signals: nothing can be said of how near generated ones are."
+    near = scores.ammd <= max(NEAR * scores.floor.ammd, CHANCE)
+    kind = "good" if near else "bad" if beside is not None and beside.ahead < 0 else "fair"
+    as_near = (
+        f"Generated signals are {'' if near else 'not '}as near to {held:,} held-out ones as training signals are."
+    )
+    if beside is None:
+        return kind, f"{as_near} The network found nothing to add to its reference, of which these signals are."
+    return kind, f"{as_near} {beside.words()}" + (" Train longer." if kind == "bad" else "")
 
 
 def _summary(material: Material) -> str:
@@ -46,7 +45,7 @@ def _summary(material: Material) -> str:
     numbers = {
         "aMMD, lower is better": f"{scores.ammd:.4f}",
         "floor: training signals": f"{scores.floor.ammd:.4f}",
-        "best without a network": f"{min(s.ammd for s in scores.controls.values()):.4f}",
+        "this run's own reference": f"{(material.beside or material).scores.ammd:.4f}",
         "nodes": f"{len(model.graph):,}",
         "training signals": f"{model.facts['data']['train']:,}",
     }
@@ -130,7 +129,9 @@ def _measured(material: Material) -> Iterator[Section]:
 
 
 def _scores(material: Material) -> str:
-    named = {"generated": material.scores, "floor": material.scores.floor} | material.scores.controls
+    named = {"generated": material.scores, "floor": material.scores.floor}
+    named |= {"own reference": material.beside.scores} if material.beside is not None else {}
+    named |= material.scores.controls
     keys = ("ammd", *STATISTICS)
     rows = [[name, *(f"{getattr(scores, key):.4f}" for key in keys)] for name, scores in named.items()]
     return table(["", "aMMD", *(key.replace("_", " ") for key in STATISTICS)], rows, own=0)

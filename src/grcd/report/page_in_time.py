@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,9 @@ import numpy as np
 from ..core.rows import evenly
 from ..core.tables import html as table
 from ..data.series import readable
+from ..evaluation.beside import LEAST
 from ..evaluation.competitors import TITLES
+from ..evaluation.contest import chance
 from ..evaluation.guesses import Guesses
 from ..metrics.statistics import STATISTICS
 from ..training.mean import in_words
@@ -19,7 +21,7 @@ from . import drawings
 from . import drawings_in_time as pictures
 from .drawings_in_time import NOISE, names
 from .layout import Section, cards, document, figure, headline, where_from
-from .material_in_time import OURS, SeriesMaterial
+from .material_in_time import OURS, REFERENCE, SeriesMaterial
 
 FEW = 10  # held-out windows, or forecasts, that say little
 MENTIONED = 3  # comparisons in a headline
@@ -41,13 +43,13 @@ class Comparison:
     rival: str
     error: float  # mean absolute, of the model
     rival_error: float
-    noise: float  # standard error of their difference; NaN where it cannot be told
+    noise: float  # what chance makes of their difference; infinite where it cannot be told
 
     @property
     def ahead(self) -> int:
         """1 if the model is nearer by more than chance, -1 if the competitor is, else 0."""
         gain = self.rival_error - self.error
-        return int(np.sign(gain)) if abs(gain) > NOISE * self.noise else 0
+        return int(np.sign(gain)) if abs(gain) > self.noise else 0
 
 
 def html(material: SeriesMaterial) -> str:
@@ -55,16 +57,20 @@ def html(material: SeriesMaterial) -> str:
     return document(material.data.name, _summary(material), _sections(material), 9)
 
 
-def comparisons(material: SeriesMaterial) -> list[Comparison]:
-    """One for every family and channel of which anything was hidden."""
+def comparisons(material: SeriesMaterial, rivals: Container[str] | None = None) -> list[Comparison]:
+    """One for every family and channel of which anything was hidden; with the best of the simplest competitors, or of
+    these ``rivals``."""
     families = material.gaps | ({"future": material.ahead} if material.ahead is not None else {})
     compared = []
     for family, g in families.items():
         for channel in np.unique(g.channel).tolist():
             one = g.of(g.channel == channel)
             off = {method: float(one.off(method).mean()) for method in one.draws}
-            rival = min((method for method in off if method in TITLES), key=lambda method: off[method])
-            noise = one.ahead(OURS, rival)[1]
+            among = TITLES if rivals is None else rivals
+            if not any(method in among for method in off):
+                continue
+            rival = min((method for method in off if method in among), key=lambda method: off[method])
+            noise = chance(one.off(rival) - one.off(OURS), one.group)
             compared.append(Comparison(family, channel, rival, off[OURS], off[rival], noise))
     return compared
 
@@ -72,6 +78,9 @@ def comparisons(material: SeriesMaterial) -> list[Comparison]:
 def verdict(material: SeriesMaterial) -> tuple[str, str]:
     """What the errors mean, in a word (good, fair, bad) and in sentences; where a simple competitor wins, that."""
     compared = comparisons(material)
+    if len(material.test) < LEAST:
+        many = f"{len(material.held_out)} window{'s' * (len(material.held_out) != 1)}"
+        return "fair", f"{len(material.test):,} held-out rows ({many}): nothing can be said."
     lost, even = ([each for each in compared if each.ahead == sign] for sign in (-1, 0))
     if lost:
         each = max(lost, key=lambda c: c.error / c.rival_error)
@@ -114,9 +123,18 @@ def _caveats(material: SeriesMaterial) -> Iterator[str]:
         trained = material.model.result["updates"] > 0
         why = "The network found nothing to add, so" if trained else "No network was trained:"
         yield f"{why} the reference is used alone."
+    elif own := comparisons(material, {REFERENCE}):
+        nearer, further = (sum(each.ahead == sign for each in own) for sign in (1, -1))
+        told = f"as near in {len(own) - nearer - further}, as far as can be told"
+        yield (
+            f"Beside this run's own reference, which has no network, it is nearer in {nearer} of {len(own)}, {told}"
+            + (f", and further off in {further}." if further else ".")
+        )
     if len(material.held_out) < FEW:
         many = f"{len(material.held_out)} held-out window{'s' * (len(material.held_out) != 1)}"
         yield f"There are only {many} ({len(material.test):,} rows): all of this says little."
+    else:
+        yield f"{len(material.held_out):,} held-out windows speak ({len(material.test):,} rows)."
 
 
 def _summary(material: SeriesMaterial) -> str:

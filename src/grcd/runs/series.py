@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -80,8 +80,12 @@ def train(
     covariates: Covariates | None = None,
     *,
     readings: Sequence[str] = (),
+    judge: Callable[[TrainedSeries], dict | None] = lambda trained: None,
 ) -> TrainedSeries:
-    """Train on rows in time; with ``run`` in that folder, where the same call goes on."""
+    """Train on rows in time; with ``run`` in that folder, where the same call goes on.
+
+    ``judge`` says what filled hidden readings best (see ``evaluation/contest``), which is kept with the result.
+    """
     flat = {split: part.values.reshape(len(part), -1) for split, part in series.items()}
     config.limits(space.channels).refuse_outside(flat["train"])
     Timeline.of(series["train"]).refuse_other(series["val"], "validation rows")
@@ -117,6 +121,7 @@ def train(
         model, result = windows.fit(space, learn, held, config, device, covariates=covariates, **hooks)
         result |= {"mean": model.mean.to_dict()}
         trained = TrainedSeries(model, scales, facts, result)
+        result |= {"contest": team().from_first(lambda: judge(trained))}
         if folder is not None:
             folder.finish(trained.tensors(), result)
         return trained

@@ -37,11 +37,13 @@ def train(
     origin: Origin | None = None,
     *,
     readings: Sequence[str] = (),
+    judge: Callable[[Trained], dict | None] = lambda trained: None,
 ) -> Trained:
     """Train on signals in their own units; with ``run`` in that folder, where the same call goes on.
 
     ``force`` begins anew; ``name`` and ``origin`` say in the folder where the signals came from, ``readings`` what
-    kind of numbers they are and what was decided for them.
+    kind of numbers they are and what was decided for them. ``judge`` says what filled hidden readings best (see
+    ``evaluation/contest``), which is kept with the result.
     """
     if not fit.alone(space, config, device):
         fit.refuse_too_large(space, config, device, training=True)
@@ -65,6 +67,7 @@ def train(
         hooks = hooks_of(folder, facts)
         diffusion, result = fit.fit(space, config, device, *z, **hooks)
         trained = Trained(diffusion, normalizer, facts, result)
+        result |= {"contest": team().from_first(lambda: judge(trained))}
         if folder is not None:
             folder.finish(trained.tensors(), result)
         return trained

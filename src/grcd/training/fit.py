@@ -94,6 +94,15 @@ def fit(
     return diffusion, outcome.summary
 
 
+def reference_alone(
+    space: SignalSpace, config: Config, device: torch.device, z_train: np.ndarray, z_val: np.ndarray
+) -> Diffusion:
+    """The diffusion of a method with its reference, fitted to z-scored signals (samples, d), and no network."""
+    method, process = methods.on(config.method, space.graph), process_of(space, config, device)
+    signals = TrainingSignals.of(z_train, z_val, space.spectrum, process.U, config.eps_ref, config.seed, space.graph)
+    return bound(space, config, process, REFERENCES[method.reference].fit(signals), Nothing(), {})
+
+
 def alone(space: SignalSpace, config: Config, device: torch.device, left: float = math.inf) -> str:
     """Why there will be no network, where there will be none: nobody wants one, or the graph is too large for it."""
     if config.backbone == "none" or space.graph.large:

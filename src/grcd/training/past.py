@@ -6,7 +6,10 @@ readings, is what a reading gains by what it is told of other rows:
 
     gain = (log p(x_1, ..., x_T) - sum_t log p(x_t)) / readings
 
-nats, below 0 where correlations in time were learned that do not hold later. A few rows and columns are enough to tell.
+nats, below 0 where correlations in time were learned that do not hold later. A few rows and columns are enough to tell;
+but three rows say nothing, so where validation has few windows, stretches of training rows are judged too, each by what
+was fitted to all others. Both densities are those of the covariance, of a few that are shrunk more and more, that suits
+them best: few rows know correlations in time that they could not learn beside all those in space.
 """
 
 from __future__ import annotations
@@ -20,27 +23,46 @@ from ..data.clock import Clock
 from ..data.series import Series
 from ..references.calendar import CalendarMean
 from ..references.stationary import Shrinkage, Stationary, lag_covariances
+from .pool import parted
 
 ROWS = 4  # of a window that is looked at, at most
 COLUMNS = 64  # nodes times channels, at most
 WINDOWS = 256  # of validation rows, at most
+COVARIANCES = Shrinkage(), Shrinkage(local=1.0, noise=0.05), Shrinkage(nodes=0.5, local=2.0, noise=0.2), Shrinkage(1.0)
+ENOUGH, PARTS = 40, 3  # windows of validation one after the other; else so many stretches of training rows count too
 
 
 def gain(train: Series, val: Series, steps: int) -> float:
     """Nats that a validation reading gains by the other rows of its window; 0 where there is no such window."""
-    rows = min(steps, ROWS)
-    starts = val.starts(rows)
-    columns = _columns(train)
-    if rows < 2 or not len(starts) or not len(columns):
+    rows, columns = min(steps, ROWS), _columns(train)
+    if rows < 2 or not len(columns):
         return 0.0
-    z, held = _scored(train, val, columns)
+    trials = [(train, val)]
+    parts = parted(train.stretches, PARTS) if len(val.starts(rows, rows)) < ENOUGH else []
+    for part in parts if len(parts) > 1 else []:
+        others = [s for other in parts if other is not part for s in other]
+        trials.append((train.picked(others), train.picked(part)))
+    densities, counts = zip(*(_densities(*trial, columns, rows) for trial in trials), strict=True)
+    joint, alone = np.sum(densities, axis=0).max(axis=0)
+    return float((joint - alone) / max(sum(counts), 1))
+
+
+def _densities(
+    train: Series, held: Series, columns: np.ndarray, rows: int
+) -> tuple[np.ndarray, int]:  # (covariances, 2), readings
+    """The logarithms of the densities of all held-out windows, and of their rows one by one."""
+    starts, nothing = held.starts(rows), np.zeros((len(COVARIANCES), 2))
+    if not len(starts):
+        return nothing, 0
+    z, out = _scored(train, held, columns)
     C = lag_covariances(z, rows, train.stretches)
     chosen = starts[evenly(len(starts), WINDOWS)]
-    windows = held[torch.from_numpy(chosen[:, None] + np.arange(rows))]  # (windows, rows, columns)
+    windows = out[torch.from_numpy(chosen[:, None] + np.arange(rows))]  # (windows, rows, columns)
     count = int((~windows.isnan()).sum())
     if not count:
-        return 0.0
-    return (_log_prob(C, windows.flatten(1)) - _log_prob(C[:1], windows.flatten(0, 1))) / count
+        return nothing, 0
+    sides = (C, windows.flatten(1)), (C[:1], windows.flatten(0, 1))
+    return np.array([[_log_prob(*side, by) for side in sides] for by in COVARIANCES]), count
 
 
 def _columns(train: Series) -> np.ndarray:
@@ -70,6 +92,6 @@ def _row_by_row(series: Series, clock: Clock, columns: np.ndarray) -> tuple[Tens
     return torch.from_numpy(clock.slot(series.times)), torch.from_numpy(clock.kind(series.times)), x
 
 
-def _log_prob(C: Tensor, windows: Tensor) -> float:
+def _log_prob(C: Tensor, windows: Tensor, by: Shrinkage) -> float:
     observed = ~windows.isnan()
-    return float(Stationary.of(C, Shrinkage()).posterior(windows.nan_to_num(), observed).log_prob.sum())
+    return float(Stationary.of(C, by).posterior(windows.nan_to_num(), observed).log_prob.sum())

@@ -18,7 +18,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ from .mean import Mean, Terms
 from .means import Means
 from .pool import Fold, cross_fitted
 from .sparse_references import SparseReferences
+from .window_choice import Choice
 from .window_config import WindowConfig
 from .window_references import WindowReferences
 
@@ -101,6 +102,25 @@ def fit(
     mean = means.fitted(terms, train.stretches)
     preparation = time.monotonic() - hooks.began - (summary.get("seconds", 0.0) - before[0])
     return WindowModel(law, mean), summary | kept | {"preparation": round(preparation, 1)}
+
+
+def fit_again(
+    model: WindowModel,
+    summary: dict[str, Any],
+    train: Series,
+    val: Series,
+    stretches: Sequence[slice],
+    covariates: Covariates | None = None,
+) -> WindowModel:
+    """The mean and the reference of a conditional model as they would be of some of its training rows, by the choices
+    that were made of all; without a network."""
+    assert isinstance(model.law, Conditional)
+    means = Means(model.law.space, train, val, model.mean.table.mean.device, covariates)
+    mean = means.fitted(model.mean.terms, stretches)
+    table = _Table(means, model.mean.terms)
+    references = WindowReferences(table.space, lambda rows: table.scored(rows)[0], stretches, table.val_starts)
+    reference = references.fit(Choice.of(summary["reference"]), table.scored(stretches)[0], stretches)
+    return WindowModel(Conditional(model.law.space, reference), replace(mean, by_calendar=model.mean.by_calendar))
 
 
 @dataclass(frozen=True)

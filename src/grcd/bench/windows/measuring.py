@@ -89,7 +89,7 @@ def fitted(group: list[Windowed], data: SeriesDataset, runs: Path, device: str, 
         length, calendar = TABLES[cell.about.table], VARIANTS[cell.variant].calendar
         chosen: dict[str, Any] = AS_THEY_ARE | {"window": length, "calendar": calendar} | settings
         model = GRCD(data.graph, "grcd", cell.seed, device, channels=len(data.channels), **chosen)
-        return Network(train(model, data, runs / name), data, runs / "partial")
+        return Network(train(model, data, runs / name, contest=False), data, runs / "partial")
     rows = data.part("train"), data.part("val")
     module = competitors if cell.suite == "imputation" else foretelling
     return _simple(module.fitted(cell.method, *rows))

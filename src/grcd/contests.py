@@ -1,0 +1,259 @@
+"""The contest at the end of a training: a model's candidates and simple competitors fill readings that were hidden.
+
+**Held-out rows** are those of validation, pieces of them evenly spaced. Few rows say little, and three nothing: where
+there are fewer than ``ENOUGH`` windows one after the other, ``PARTS`` stretches of training rows are filled as well,
+each by what was fitted to all others, with the choices that were made of all. No network is trained for that: it is
+compared on validation rows alone.
+
+All of it is bounded: rows by what drawing them costs, scikit-learn's imputers by the number of columns.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from .core.errors import InputError, InputWarning
+from .core.progress import bar, quiet
+from .core.rows import evenly
+from .data import marginals
+from .data.covariates import Covariates
+from .data.series import Series
+from .diffusion.conditional import Conditional
+from .evaluation import competitors, guesses, hiding
+from .evaluation.contest import COLUMNS, NETWORK, REFERENCE, SIMPLE, Contest, decided
+from .evaluation.guesses import Filler, Guesses, filler
+from .evaluation.windows import moments
+from .references.stationary import normal_crps
+from .runs.contents import Trained
+from .runs.series import TrainedSeries
+from .series_model import SeriesModel
+from .signal_model import MOMENTS, SignalModel
+from .tasks.columns import LINE, Columns
+from .tasks.sample import Memory
+from .training import fit
+from .training.config import Config
+from .training.pool import parted
+from .training.windows import fit_again
+
+DRAWS = 40
+PIECE = 3  # windows in a piece
+ENOUGH, PARTS = 20, 4
+MOST_ROWS = 300  # of validation that are filled, and as many of training
+TIMES = 6  # that few rows are filled, at most
+MOST_LEARNED = 20_000  # of training, that competitors learn from
+AGAIN = 2_000  # training rows above which nothing is fitted again
+WORK = {"cpu": 7e5, "cuda": 2e8, "reference": 2e7}  # readings that are drawn for a family, evaluations counted
+MOST_IMPUTED = 250  # columns that scikit-learn's imputers are asked for
+RHO = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, LINE)
+SPREAD = tuple(np.geomspace(0.3, 1.5, 15).tolist())  # times the root of the mean squared error
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Rows that a model was fitted without, and those that it was fitted to."""
+
+    model: Any  # SeriesModel, or Moments
+    train: Series
+    rows: Series  # several times one after the other, where they are few: each time something else is hidden
+    times: int
+    network: bool
+
+
+def of_series(trained: TrainedSeries, parts: dict[str, Series], covariates: Covariates | None = None) -> dict | None:
+    """``Contest.to_dict`` of a model of windows; None on a large graph, and with covariates of rows without times."""
+    model, train, val = SeriesModel(trained), parts["train"], parts["val"]
+    if model.space.graph.large or (model.covariates and val.times is None):
+        return None
+    network = bool(trained.result.get("network", True)) and trained.result["updates"] > 0
+    columns = model.space.d // model.space.steps
+    work = WORK[model.device.type if network else "reference"]
+    most = int(min(MOST_ROWS, work / (2 * columns * DRAWS * model.budget(None))))
+    held = [Held(model, train, *pieces(val, PIECE * model.space.steps, most), network)]
+    dense = isinstance(trained.model.law, Conditional) and trained.result["reference"]["kind"] != "sparse"
+    if dense and len(train) <= AGAIN and _few(val, model.space.steps):
+        scaled, later = (replace(each, values=_scaled(trained, each.values)) for each in (train, val))
+        for part, others in _parts(train):
+            again = fit_again(trained.model, trained.result, scaled, later, others, covariates)
+            of_part = SeriesModel(replace(trained, model=again))
+            rows = pieces(train.picked(part), PIECE * model.space.steps, MOST_ROWS // PARTS)
+            held.append(Held(of_part, train.picked(others), *rows, False))
+    unit = model.units[0] if len(model.units) == 1 else "sd"
+    return _contest(held, model.space.steps, unit, hiding.spells(train, model.space.steps), covariates)
+
+
+def _scaled(trained: TrainedSeries, values: np.ndarray) -> np.ndarray:  # (rows, nodes, channels) twice
+    return trained.scales.forward(values.reshape(len(values), -1)).reshape(values.shape)
+
+
+def of_signals(trained: Trained, config: Config, x_train: np.ndarray, x_val: np.ndarray, unit: str) -> dict | None:
+    """``Contest.to_dict`` of a model of signals by themselves (signals, nodes); None on a large graph."""
+    space, device = trained.diffusion.space, trained.diffusion.device
+    if space.graph.large:
+        return None
+    network = not trained.diffusion.adds_nothing
+    work = WORK[device.type if network else "reference"]
+    most = int(min(MOST_ROWS, work / (space.d * DRAWS * (8 if network else 1))))
+    train, val = (Series(np.asarray(x, dtype=np.float64)[:, :, None]) for x in (x_train, x_val))
+    own = Moments(SignalModel(trained, config.limits(), Memory()))
+    held = [Held(own, train, *pieces(val, PIECE * MOMENTS, most), network)]
+    if len(train) <= AGAIN and len(val) < ENOUGH * MOMENTS:
+        for part, others in _parts(train):
+            learned, out = train.picked(others), train.picked(part)
+            x, y = (each.values[:, :, 0][~np.isnan(each.values).all(axis=(1, 2))] for each in (learned, val))
+            try:
+                normalizer = marginals.fitted(config.marginals, x, space.graph)
+            except InputError:  # a node that says nothing, or always the same, in all others
+                continue
+            z = (normalizer.apply(each) for each in (x, y))
+            diffusion = fit.reference_alone(space, config, device, *z)
+            again = replace(trained, diffusion=diffusion, normalizer=normalizer)
+            rows = pieces(out, PIECE * MOMENTS, MOST_ROWS // PARTS)
+            held.append(Held(Moments(SignalModel(again, config.limits(), Memory())), learned, *rows, False))
+    return _contest(held, MOMENTS, unit, hiding.spells(train, MOMENTS), None)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """A model of signals by themselves, asked as one of series."""
+
+    model: SignalModel
+
+    def fillings(self, series: Series, n: int, posterior: str, **_: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        parts = self.model.fillings(series.values[:, :, 0], n, posterior=posterior)
+        return ((rows, drawn[..., None]) for rows, drawn in parts)
+
+    def by_columns(self, series: Series, columns: Columns, n: int, **_: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        return self.fillings(series, n, COLUMNS)
+
+
+def pieces(series: Series, length: int, most: int) -> tuple[Series, int]:
+    """Rows of a series that have a reading, in stretches of about ``length``, evenly chosen: about ``most`` rows. Where
+    there are fewer, all of them several times; and how many times that is."""
+    parts = list[slice]()
+    for s in series.stretches:
+        count = max(1, round((s.stop - s.start) / length))
+        edges = np.linspace(s.start, s.stop, count + 1).astype(int)
+        parts += [slice(a, b) for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True) if b > a]
+    seen = [part for part in parts if not np.isnan(series.values[part]).all()] or parts
+    chosen = [seen[k] for k in evenly(len(seen), max(1, most // length))]
+    times = int(np.clip(most // sum(part.stop - part.start for part in chosen), 1, TIMES))
+    return series.picked(times * chosen), times
+
+
+def _few(series: Series, steps: int) -> bool:
+    return len(series.starts(steps, steps)) < ENOUGH
+
+
+def _parts(train: Series) -> Iterator[tuple[list[slice], list[slice]]]:
+    """Stretches of training rows, and all others."""
+    parts = parted(train.stretches, PARTS)
+    for part in parts if len(parts) > 1 else []:
+        yield part, [s for other in parts if other is not part for s in other]
+
+
+def _contest(
+    held: list[Held], steps: int, unit: str, lengths: np.ndarray | None, covariates: Covariates | None
+) -> dict | None:
+    found = dict[str, tuple[Guesses, Guesses, Columns]]()
+    columns, known = held[0].train.values[0].size, {} if covariates is None else {"covariates": covariates}
+    names = [name for name in SIMPLE if columns <= MOST_IMPUTED or name not in ("neighbours", "iterative")]
+    with (
+        bar("comparing with simple competitors", len(hiding.FAMILIES) + len(held)) as advance,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", InputWarning)  # of rows without a reading, and the like
+        simple = list[dict[str, Filler]]()
+        for each in held:
+            simple.append(_simple(each.train, names))
+            advance(len(simple), "competitors")
+        for done, family in enumerate(hiding.FAMILIES):
+            with quiet():
+                guessed = _guessed(held, simple, family, steps, lengths, known)
+            advance(len(held) + done + 1, family)
+            if guessed is not None:
+                found[family] = guessed
+    if not found:
+        return None
+    families = decided(found)
+    rows, of_unit = sum(len(each.rows) // each.times for each in held), f" {unit}" if unit else ""
+    return Contest(families, rows, len(held) - 1, of_unit).to_dict()
+
+
+def _simple(train: Series, names: Sequence[str]) -> dict[str, Filler]:
+    """Competitors, fitted to no more rows than they need."""
+    some = train if len(train) <= MOST_LEARNED else train.rows(slice(len(train) - MOST_LEARNED, None))
+    dated = train.times is not None and train.times.dtype.kind == "M"
+    return {name: filler(competitors.fitted(name, some, some)) for name in names if dated or name != "calendar"}
+
+
+def _guessed(
+    held: list[Held],
+    simple: list[dict[str, Filler]],
+    family: str,
+    steps: int,
+    lengths: np.ndarray | None,
+    known: dict[str, Any],
+) -> tuple[Guesses, Guesses, Columns] | None:
+    """Of one family, on all held-out rows, and on those of validation with the network; and the process of columns."""
+    hidden = [_hidden(family, each.rows, steps, lengths, MOST_ROWS * k) for k, each in enumerate(held)]
+    if not hidden[0].any():
+        return None
+    columns = _fitted(held, hidden, known)
+    sd = moments(held[0].train)[1].mean(axis=0) if held[0].train.values.shape[2] > 1 else np.ones(1)
+    parts = list[Guesses]()
+    for each, mask, others in zip(held, hidden, simple, strict=True):
+        ways = [REFERENCE, NETWORK] if each.network else [REFERENCE]
+        own = {way: _by(each.model.fillings, posterior=way, **known) for way in ways}
+        own[COLUMNS] = _by(each.model.by_columns, columns=columns, **known)
+        found = guesses.gaps(each.rows, mask, own | others, steps).over(sd)
+        group = found.node if family == "sensors" else found.row % (len(each.rows) // each.times) // steps
+        parts.append(replace(found, group=group))
+    return guesses.joined(parts), parts[0], columns
+
+
+def _hidden(family: str, rows: Series, steps: int, lengths: np.ndarray | None, first: int) -> np.ndarray:
+    """Every stretch has something else hidden, by seeds from ``first`` on."""
+    parts = [rows.rows(s) for s in rows.stretches]
+    return np.concatenate([hiding.hidden(family, part, steps, first + k, lengths) for k, part in enumerate(parts)])
+
+
+def _by(fillings: Callable[..., Any], **options: Any) -> Filler:
+    return lambda series: fillings(series, n=DRAWS, **options)
+
+
+def _fitted(held: list[Held], hidden: list[np.ndarray], known: dict[str, Any]) -> Columns:
+    """The process of columns that is nearest to hidden readings, by channel; of rows by themselves there is none."""
+    if isinstance(held[0].model, Moments):
+        return Columns((0.0,), (1.0,))
+    best = list[tuple[float, float, float]]()
+    for channel in range(held[0].rows.values.shape[2]):
+        tried = (_nearness(held, hidden, channel, rho, known) for rho in RHO)
+        best.append(min(tried))
+    return Columns(tuple(rho for _, rho, _ in best), tuple(spread for *_, spread in best))
+
+
+def _nearness(
+    held: list[Held], hidden: list[np.ndarray], channel: int, rho: float, known: dict[str, Any]
+) -> tuple[float, float, float]:
+    """The mean absolute error with this correlation; itself; and the spread of the least CRPS."""
+    parts = list[np.ndarray]()
+    for each, mask in zip(held, hidden, strict=True):
+        holed = replace(each.rows, values=np.where(mask, np.nan, each.rows.values))
+        channels = holed.values.shape[2]
+        found = each.model.of_columns(holed, each.rows, Columns((rho,) * channels, (1.0,) * channels), **known)
+        where = mask[..., channel]
+        parts.append(np.stack([x[..., channel][where] for x in (each.rows.values, *found)]))
+    truth, median, off, sd = (torch.from_numpy(x) for x in np.concatenate(parts, axis=1))
+    there = median.isfinite() & (sd > 0)
+    if not there.any():
+        return 0.0, rho, 1.0
+    off, sd = off[there], sd[there]
+    scale = float((off / sd).square().mean().sqrt()) or 1.0
+    losses = {scale * k: float(normal_crps(off, torch.zeros_like(off), scale * k * sd).mean()) for k in SPREAD}
+    return float((truth - median)[there].abs().mean()), rho, min(losses, key=lambda k: losses[k])

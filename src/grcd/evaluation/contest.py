@@ -1,0 +1,249 @@
+"""What gaps are filled with: our candidates beside simple competitors, on readings that were hidden in held-out rows.
+
+Our **candidates**, from the smallest: ``columns``, every node by itself between its mean and a line in time (see
+``tasks/columns``); the ``reference``; and the network (``diffusion``). Beside them the **competitors** that anybody can
+have: the column's mean, the calendar's, a line in time, the nearest rows, the iterative imputer. Readings are hidden in
+three families (see ``hiding``), for what is best at one need not be at another, and each has a winner of ours:
+
+    columns
+    the reference, where its error is less (mean absolute and CRPS added) by more than one standard error, in that
+    family or over all of them together: else the smaller one is the safer one
+    the network, where it is nearer still, if over all families together its gain is more than chance
+
+**Chance.** Errors in rows near each other are alike, and so are those of one silent sensor: they count once, as a
+group. A difference is more than chance beyond the ``SURE`` quantile of Student's t, of so many groups, in standard
+errors: of two groups that is thirteen, of many two, and of one nothing can be said. A competitor **is ahead** in a
+family where its mean absolute error is lower by as much; else nobody is.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from ..core.errors import InputWarning
+from ..core.tables import aligned
+from ..tasks.columns import Columns
+from . import competitors
+from .guesses import Guesses, standard_error
+from .hiding import FAMILIES
+
+COLUMNS, REFERENCE, NETWORK = "columns", "reference", "diffusion"
+OURS = (COLUMNS, REFERENCE, NETWORK)
+SIMPLE = ("mean", "calendar", "line", "neighbours", "iterative")
+TITLES = {
+    **{name: competitors.TITLES[name] for name in SIMPLE},
+    COLUMNS: "ours: node by node",
+    REFERENCE: "ours: the reference",
+    NETWORK: "ours: the network",
+}
+WORDS = {"points": "scattered readings", "spells": "silent spells", "sensors": "silent sensors"}
+SURE = 0.975  # of Student's t
+Way = tuple[str, Columns | None]  # a candidate, with its process if that is of columns
+LITTLE = 10  # groups of rows below which it is said that they say little
+
+
+@dataclass(frozen=True)
+class Family:
+    """How one family of hidden readings was filled."""
+
+    errors: dict[str, dict[str, float]]  # by method: mae, crps, cover_90
+    won: str  # of ours
+    rival: str  # the best competitor
+    ours: float  # mean absolute error of the winner,
+    theirs: float  # of the best competitor in the same readings,
+    noise: float | None  # and what chance makes of their difference; None where it cannot be told
+    readings: int
+    groups: int  # of rows, whose errors are alike
+    columns: dict[str, list[float]] = field(default_factory=dict)  # see ``tasks/columns``
+    validated: dict[str, dict[str, float]] = field(default_factory=dict)  # on validation rows alone, with the network
+
+    @property
+    def ahead(self) -> int:
+        """1 where ours is by more than chance, -1 where the competitor is, else 0."""
+        gain = self.theirs - self.ours
+        return 0 if self.noise is None or abs(gain) <= self.noise else int(np.sign(gain))
+
+    @classmethod
+    def of(cls, held: Guesses, validated: Guesses, columns: Columns, small: str, network: bool) -> Family:
+        """``held`` has all methods but the network's, ``validated`` all; where all rows validate they are the same.
+        ``small`` is the best of ours without a network; ``network``: whether that is better."""
+        won, on = (NETWORK, validated) if network else (small, held)
+        rival = min((name for name in SIMPLE if name in on.draws), key=lambda name: on.off(name).mean())
+        ours, theirs = (float(on.off(name).mean()) for name in (won, rival))
+        noise = chance(on.off(rival) - on.off(won), on.group)
+        errors = {name: _errors(held, name) for name in held.draws}
+        alone = dict[str, dict[str, float]]()
+        if NETWORK in validated.draws and NETWORK not in errors:
+            errors[NETWORK] = _errors(validated, NETWORK)
+            alone = {small: _errors(validated, small)}
+        known = noise if np.isfinite(noise) else None
+        count = len(held), len(np.unique(held.group))
+        return cls(errors, won, rival, ours, theirs, known, *count, columns.to_dict(), alone)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """All families; ``rows`` were held out, ``stretches`` of them by models that were fitted to the others."""
+
+    families: dict[str, Family]
+    rows: int
+    stretches: int  # of training rows, beside those of validation
+    unit: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a file."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, numbers: dict[str, Any]) -> Contest:
+        """The way back."""
+        families = {name: Family(**family) for name, family in numbers["families"].items()}
+        return cls(families, numbers["rows"], numbers["stretches"], numbers["unit"])
+
+    def near(self, family: str) -> Family:
+        """A family, or the one nearest to it that was tried."""
+        place = FAMILIES.index(family)
+        return self.families[min(self.families, key=lambda name: abs(FAMILIES.index(name) - place))]
+
+    def lost(self) -> dict[str, str]:
+        """Where a competitor is ahead: by how much, in words, by family."""
+        words = {}
+        for name, family in self.families.items():
+            if family.ahead < 0:
+                more = family.ours / max(family.theirs, 1e-300) - 1
+                words[name] = (
+                    f"{TITLES[family.rival]} is nearer to {WORDS[name]} than {TITLES[family.won]}, in held-out rows: "
+                    f"mean error {number(family.theirs)} against {number(family.ours)}{self.unit} ({more:.0%} more)"
+                )
+        return words
+
+    def ways(self, families: np.ndarray) -> dict[Way, np.ndarray]:
+        """What the gaps of a table are filled by: a candidate, with its process if that is of columns, and where; of
+        gaps by family (any shape; see ``hiding.families``)."""
+        ways = dict[Way, np.ndarray]()
+        for place, name in enumerate(FAMILIES):
+            where = families == place
+            if where.any():
+                family = self.near(name)
+                way = family.won, Columns.of(family.columns) if family.won == COLUMNS else None
+                ways[way] = ways.get(way, False) | where
+        return ways
+
+    def warn(self, families: np.ndarray) -> None:
+        """Say so where a competitor is ahead in families of these gaps."""
+        there = {name for place, name in enumerate(FAMILIES) if (families == place).any()}
+        for name, words in self.lost().items():
+            if name in there:
+                warnings.warn(words, InputWarning, stacklevel=4)
+
+    def lines(self) -> Iterator[str]:
+        """For a screen: a table of all methods and families, and what is used."""
+        names = list(self.families)
+        methods = [name for name in TITLES if any(name in family.errors for family in self.families.values())]
+        several = f" and {self.stretches} stretches of training rows" if self.stretches else ""
+        yield f"hidden of {self.rows:,} rows of validation{several}, and filled:"
+        head = [["", *(cell for name in names for cell in (name, "", ""))]]
+        head.append(["", *(cell for _ in names for cell in (f"MAE{self.unit}", "CRPS", "in 90 %"))])
+        yield from aligned([*head, *(self._line(method) for method in methods)], 10).splitlines()
+        yield f"* is used by impute (--posterior auto): {self.used()}"
+        for name, family in self.families.items():
+            if family.validated:
+                (beside, errors), *_ = family.validated.items()
+                yield (
+                    f"{name}: the network on validation rows alone, where {TITLES[beside].removeprefix('ours: ')} has "
+                    f"MAE {number(errors['mae'])}, CRPS {number(errors['crps'])}"
+                )
+        yield from self.lost().values()
+        few = min(family.groups for family in self.families.values())
+        if few < LITTLE:
+            yield f"{self.rows:,} rows, {few} that do not lie near each other, say little"
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def used(self) -> str:
+        """As "the network for points and spells, the reference for sensors"."""
+        by = {won: [name for name, family in self.families.items() if family.won == won] for won in OURS}
+        parts = [
+            f"{TITLES[won].removeprefix('ours: ')} for {' and '.join(which)}" for won, which in by.items() if which
+        ]
+        return ", ".join(parts)
+
+    def _line(self, method: str) -> list[str]:
+        cells = list[str]()
+        for family in self.families.values():
+            errors = family.errors.get(method)
+            if errors is None:
+                cells += ["-", "-", "-"]
+                continue
+            star = "*" if family.won == method else ""
+            inside = f"{errors['cover_90']:.0%}" if method in OURS else "-"
+            cells += [star + number(errors["mae"]), number(errors["crps"]), inside]
+        return [TITLES[method], *cells]
+
+
+def decided(found: Mapping[str, tuple[Guesses, Guesses, Columns]]) -> dict[str, Family]:
+    """The families, from all methods but the network on all held-out rows, all methods on those of validation, and the
+    process of columns of each."""
+    held = {name: each[0] for name, each in found.items()}
+    small = {
+        name: REFERENCE if gain > 0 and (gain > own or pooled) else COLUMNS
+        for name, gain, own, pooled in _gains(held, dict.fromkeys(held, COLUMNS), REFERENCE, standard_error)
+    }
+    validated = {name: each[1] for name, each in found.items() if NETWORK in each[1].draws}
+    network = {name: gain > 0 and pooled for name, gain, _, pooled in _gains(validated, small, NETWORK, chance)}
+    return {name: Family.of(*each, small[name], network.get(name, False)) for name, each in found.items()}
+
+
+def _gains(
+    found: Mapping[str, Guesses],
+    before: Mapping[str, str],
+    after: str,
+    noise: Callable[[np.ndarray, np.ndarray], float],
+) -> Iterator[tuple[str, float, float, bool]]:
+    """By family: what a method gains over another, the noise of that, and whether it gains more than that over all."""
+    gains = {name: each.loss(before[name]) - each.loss(after) for name, each in found.items()}
+    if not gains:
+        return
+    values, groups = (np.concatenate([*parts]) for parts in (gains.values(), (each.group for each in found.values())))
+    pooled = bool(values.mean() > noise(values, groups))
+    for name, each in found.items():
+        yield name, float(gains[name].mean()), noise(gains[name], each.group), pooled
+
+
+def chance(gains: np.ndarray, group: np.ndarray) -> float:
+    """What the mean of gains (readings,) that come in groups has to exceed to be more than chance; infinite of one."""
+    groups = len(np.unique(group))
+    return float(stats.t.ppf(SURE, groups - 1)) * standard_error(gains, group) if groups > 1 else np.inf
+
+
+def merged(
+    parts: Mapping[Way, Iterator[tuple[np.ndarray, np.ndarray]]], ways: Mapping[Way, np.ndarray]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Fillings of the same rows in several ways, each where it is wanted (rows, ...)."""
+    first, *others = parts
+    if not others:
+        yield from parts[first]
+        return
+    for (rows, drawn), *more in zip(*parts.values(), strict=True):
+        for way, (same, other) in zip(others, more, strict=True):
+            assert np.array_equal(rows, same)
+            drawn = np.where(ways[way][rows], other, drawn)
+        yield rows, drawn
+
+
+def number(value: float) -> str:
+    """Three digits that count."""
+    digits = 2 - int(np.floor(np.log10(abs(value)))) if value and np.isfinite(value) else 2
+    return f"{value:.{min(max(digits, 0), 8)}f}"
+
+
+def _errors(guesses: Guesses, method: str) -> dict[str, float]:
+    errors = guesses.errors(method)
+    return {name: float(errors[name]) for name in ("mae", "crps", "cover_90")}

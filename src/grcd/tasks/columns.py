@@ -1,0 +1,113 @@
+"""Every column by itself, about its mean: between that mean and a straight line in time.
+
+What few rows can always bear: a column's z-scores are a stationary process of the first order with correlation ``rho``
+from one row to the next, and know nothing of other columns. With the nearest readings ``l``, ``a`` rows before, and
+``r``, ``b`` rows after,
+
+    mean = (rho^a (1 - rho^2b) l + rho^b (1 - rho^2a) r) / (1 - rho^(2a + 2b))
+    variance = (1 - rho^2a) (1 - rho^2b) / (1 - rho^(2a + 2b))
+
+and a side without a reading is infinitely far. At ``rho = 0`` that is the mean, with its spread; as ``rho`` goes to 1,
+the straight line between two readings, constant beyond the last one. The standard deviation is ``spread`` times as
+large, which is fitted: no column is quite such a process. Draws are joint: a process of the first order given what it
+was a row before and what it will be at the next reading is one of the first order again. They come in pairs, the
+second the mirror image of the first about the mean: so the median of an even number is the mean, without noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..core.rows import BLOCK, split
+from ..core.streams import Stream
+
+LINE = 1 - 1e-6  # the correlation at which it is a straight line, but for rounding
+LEAST = 1e-12
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The process of columns, by channel: correlation from a row to the next, and what spreads are multiplied by."""
+
+    rho: tuple[float, ...]
+    spread: tuple[float, ...]
+
+    def to_dict(self) -> dict[str, list[float]]:
+        return {"rho": list(self.rho), "spread": list(self.spread)}
+
+    @classmethod
+    def of(cls, numbers: dict[str, Any]) -> Columns:
+        """The way back."""
+        return cls(tuple(map(float, numbers["rho"])), tuple(map(float, numbers["spread"])))
+
+    def posterior(self, z: Tensor, stretches: Sequence[slice]) -> tuple[Tensor, Tensor]:  # two of (rows, columns)
+        """Mean and standard deviation of z-scores (rows, columns), NaN where missing, given those that are there."""
+        before, after = _nearest(z, stretches)
+        log_rho, spread = self._of_columns(z)
+        near = [(rows * log_rho).exp() for rows, _ in (before, after)]
+        gone = [-torch.expm1(2 * rows * log_rho) for rows, _ in (before, after)]  # of the variance, by a side alone
+        whole = -torch.expm1(2 * (before[0] + after[0]) * log_rho)
+        mean = (near[0] * gone[1] * before[1] + near[1] * gone[0] * after[1]) / whole
+        sd = spread * (gone[0] * gone[1] / whole).sqrt()
+        return torch.where(z.isnan(), mean, z), torch.where(z.isnan(), sd, 0.0)
+
+    def draws(
+        self, z: Tensor, stretches: Sequence[slice], n: int, seed: int, chunk: int | None = None
+    ) -> Iterator[tuple[np.ndarray, Tensor]]:  # each (rows,), (n, rows, columns)
+        """``n`` draws of z-scores given those that are there, some rows at a time, in the order of the stretches."""
+        mean, _ = self.posterior(z, stretches)
+        _, (after, _) = _nearest(z, stretches)
+        log_rho, spread = self._of_columns(z)
+        first = {s.start for s in stretches}
+        rows = np.concatenate([np.arange(s.start, s.stop) for s in stretches])
+        stream, off = Stream(seed, "columns", z.device), z.new_zeros(n, z.shape[1])
+        for some in split(rows, chunk or BLOCK // (n * z.shape[1])):
+            drawn = mean[some].expand(n, -1, -1).clone()
+            xi = mirrored(stream, some, n, z.shape[1]).to(z)
+            for k, row in enumerate(some.tolist()):
+                gone = -torch.expm1(2 * after[row] * log_rho)
+                if row in first:
+                    off = gone.sqrt() * xi[k]
+                else:
+                    whole = -torch.expm1(2 * (after[row] + 1) * log_rho)
+                    sd = (-torch.expm1(2 * log_rho) * gone / whole).sqrt()
+                    off = log_rho.exp() * gone / whole * off + sd * xi[k]
+                off = torch.where(z[row].isnan(), off, 0.0)
+                drawn[:, k] += spread * off
+            yield some, drawn
+
+    def _of_columns(self, z: Tensor) -> tuple[Tensor, Tensor]:  # two of (columns,)
+        """The logarithm of the correlation, and the spread."""
+        each = z.shape[1] // len(self.rho)
+        rho, spread = (z.new_tensor(numbers).repeat(each) for numbers in (self.rho, self.spread))
+        return rho.clamp(LEAST, LINE).log(), spread
+
+
+def mirrored(stream: Stream, rows: np.ndarray, n: int, columns: int) -> Tensor:  # (rows, n, columns)
+    """Standard normal numbers in pairs: each second one is minus the first."""
+    xi = stream.normal(rows, (n + 1) // 2 * columns).view(len(rows), -1, 1, columns)
+    return torch.cat([xi, -xi], dim=2).flatten(1, 2)[:, :n]
+
+
+def _nearest(z: Tensor, stretches: Sequence[slice]) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Of every row and column, how far the reading before is, and what it is; and so for the one after: infinitely far,
+    and 0, where there is none in the stretch."""
+    sides = []
+    for backwards in (False, True):
+        far, value = torch.full_like(z, torch.inf), torch.zeros_like(z)
+        for s in stretches:
+            part = z[s].flip(0) if backwards else z[s]
+            row = torch.arange(len(part), device=z.device)[:, None]
+            last = torch.where(part.isnan(), -1, row).cummax(0).values
+            there = last >= 0
+            of_part = torch.where(there, (row - last).to(z), torch.inf)
+            reading = torch.where(there, part.nan_to_num().gather(0, last.clamp(min=0)), 0.0)
+            far[s], value[s] = (each.flip(0) if backwards else each for each in (of_part, reading))
+        sides.append((far, value))
+    return sides[0], sides[1]

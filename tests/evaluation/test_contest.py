@@ -1,0 +1,105 @@
+"""Who wins: decisions on made-up guesses, where chance is known, and on data of which the best way to fill is known."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from grcd.core.errors import InputWarning
+from grcd.evaluation import contest
+from grcd.evaluation.contest import COLUMNS, NETWORK, REFERENCE, Contest, chance, decided, merged
+from grcd.evaluation.guesses import Guesses, joined
+from grcd.tasks.columns import Columns
+
+PROCESS = Columns((0.5,), (1.0,))
+
+
+def guesses(groups=30, seed=0, **off):
+    """Draws about the truth that are off by so much on the average, ours by five; ten readings a group."""
+    random = np.random.RandomState(seed)
+    n = 10 * groups
+    off = {COLUMNS: 5.0, REFERENCE: 5.0, **off}
+    truth, zeros = random.standard_normal(n), np.zeros(n, dtype=int)
+    draws = {
+        name: truth + size * random.standard_normal((20 if name in contest.OURS else 1, n)) + size
+        for name, size in off.items()
+    }
+    return Guesses(truth, zeros, zeros, zeros, zeros, np.arange(n) // 10, draws)
+
+
+def settled(own):
+    return decided({"points": (own, own, PROCESS)})["points"]
+
+
+def test_the_nearest_of_ours_is_used_and_the_network_only_if_it_gains_more_than_chance():
+    simple = {"mean": 3.0, "line": 2.0}
+    assert settled(guesses(**{COLUMNS: 1.0, REFERENCE: 2.0}, **simple)).won == COLUMNS
+    assert settled(guesses(**{COLUMNS: 2.0, REFERENCE: 1.0}, **simple)).won == REFERENCE
+    assert settled(guesses(**{COLUMNS: 2.0, REFERENCE: 1.0, NETWORK: 0.5}, **simple)).won == NETWORK
+    assert settled(guesses(**{COLUMNS: 2.0, REFERENCE: 1.0, NETWORK: 1.0}, **simple)).won == REFERENCE
+    # Of one group nothing can be said, and of two next to nothing.
+    for groups in (1, 2):
+        assert settled(guesses(groups, **{COLUMNS: 2.0, REFERENCE: 1.0, NETWORK: 0.9}, **simple)).won != NETWORK
+
+
+def test_equals_are_rarely_told_apart():
+    """Two networks' worth of the same noise: in one of forty trials is the second called better, about."""
+    wins = [settled(guesses(8, k, **{REFERENCE: 1.0, NETWORK: 1.0, "mean": 2.0})).won == NETWORK for k in range(400)]
+    assert 0 < sum(wins) < 0.06 * 400
+
+
+def test_chance_is_that_of_student():
+    random = np.random.RandomState(0)
+    gain, group = random.standard_normal(40), np.arange(40) // 10
+    means = gain.reshape(4, 10).mean(axis=1)
+    expected = 3.182446 * means.std(ddof=1) / 2  # three degrees of freedom
+    assert chance(gain, group) == pytest.approx(expected, rel=1e-6)
+    assert chance(gain, np.zeros(40)) == np.inf
+
+
+def test_a_competitor_is_ahead_only_beyond_chance_and_then_it_is_said():
+    lost = settled(guesses(**{REFERENCE: 2.0, "mean": 3.0, "line": 1.0}))
+    won = settled(guesses(**{REFERENCE: 1.0, "mean": 3.0, "line": 2.0}))
+    tie = settled(guesses(**{REFERENCE: 1.0, "mean": 3.0, "line": 1.0}))
+    assert [each.ahead for each in (lost, won, replace(tie, noise=None), replace(lost, noise=None))] == [-1, 1, 0, 0]
+    told = Contest({"points": lost, "spells": won}, 300, 0, " mph")
+    assert list(told.lost()) == ["points"]
+    share = f"{lost.ours / lost.theirs - 1:.0%} more"
+    assert share in told.lost()["points"]
+    assert "a line in time" in told.lost()["points"]
+    with pytest.warns(InputWarning, match="a line in time is nearer to scattered readings"):
+        told.warn(np.array([0, -1]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        told.warn(np.array([1, 2]))  # gaps of other kinds
+
+
+def test_it_comes_back_from_a_file_and_families_that_were_not_tried_have_their_neighbours():
+    families = {
+        name: settled(guesses(**{own: 1.0, "mean": 2.0})) for name, own in (("points", COLUMNS), ("spells", REFERENCE))
+    }
+    own = Contest(families, 300, 4, "")
+    assert Contest.from_dict(own.to_dict()) == own
+    kinds = np.array([[0, -1], [1, 2]])
+    ways = own.ways(kinds)
+    assert np.array_equal(ways[COLUMNS, PROCESS], kinds == 0)
+    assert np.array_equal(ways[REFERENCE, None], kinds > 0)
+    assert all(name in "\n".join(own.lines()) for name in ("points", "spells", "node by node", "column's mean"))
+
+
+def test_each_gap_is_filled_in_the_way_of_its_kind():
+    rows = [np.arange(3), np.arange(3, 5)]
+    parts = {way: iter([(some, np.full((2, len(some), 2), value)) for some in rows]) for value, way in enumerate("abc")}
+    where = np.array([[1, 0], [0, 2], [0, 0], [2, 2], [1, 0]])
+    filled = np.concatenate([x for _, x in merged(parts, {way: where == k for k, way in enumerate("abc")})], axis=1)
+    assert np.array_equal(filled, np.broadcast_to(where, (2, 5, 2)))
+
+
+def test_groups_of_several_tables_are_apart():
+    one, two = guesses(3, **{REFERENCE: 1.0, "mean": 1.0, NETWORK: 1.0}), guesses(2, 1, **{REFERENCE: 1.0, "mean": 1.0})
+    both = joined([one, two])
+    assert len(both) == 50
+    assert len(np.unique(both.group)) == 5
+    assert NETWORK not in both.draws
+    assert both.loss("mean").sum() == pytest.approx(one.loss("mean").sum() + two.loss("mean").sum(), rel=1e-12)

@@ -1,0 +1,109 @@
+"""The contest at the end of a training, where it is known who has to win; and what impute makes of it."""
+
+import json
+
+import numpy as np
+import pytest
+
+import grcd
+from grcd import contests
+from grcd.data.series import Series
+from grcd.evaluation import hiding
+from grcd.evaluation.competitors import fitted
+from grcd.evaluation.contest import COLUMNS, REFERENCE
+from grcd.evaluation.guesses import filler, gaps
+
+NODES = 6
+GRAPH = grcd.Graph.from_adjacency(np.diag(np.ones(NODES - 1), 1) + np.diag(np.ones(NODES - 1), -1))
+
+
+@pytest.fixture(autouse=True)
+def quick(contested, monkeypatch):
+    """Without what takes seconds."""
+    monkeypatch.setattr(contests, "SIMPLE", ("mean", "line"))
+
+
+def rows(kind, count, seed=0):
+    random = np.random.RandomState(seed)
+    x = random.standard_normal((count, NODES))
+    if kind == "together":  # what others read says nearly all
+        x = x[:, :1] + 0.1 * x
+    if kind == "walks":  # what was read before and after says all, and others nothing
+        x = np.cumsum(x, axis=0)
+    return 10 + 3 * x
+
+
+def won(model):
+    return {name: family.won for name, family in model.contest.families.items()}
+
+
+@pytest.mark.parametrize("window", [1, 4])
+@pytest.mark.parametrize("kind", ["apart", "together"])
+def test_few_rows_end_at_independent_nodes_where_nodes_are(window, kind):
+    """Of 24 training rows, and three of validation, which say nothing by themselves."""
+    settings = {"width": 8, "max_updates": 0 if window > 1 else 2, "seed": 1}
+    x = rows(kind, 32)
+    model = grcd.GRCD(GRAPH, window=window, **settings).fit(x[:28], x[28:])
+    if kind == "together":
+        assert won(model)["points"] == won(model)["sensors"] == REFERENCE
+    assert model.contest.stretches == contests.PARTS
+    # So what is filled is never worse than the mean, and here about as good.
+    test = Series(rows(kind, 200, 5)[:, :, None])
+    hidden = hiding.hidden("points", test, 12, 0)
+    holed = np.where(hidden, np.nan, test.values)[:, :, 0]
+    off = np.abs(np.median(model.impute(holed, n=100), axis=0) - test.values[:, :, 0])[hidden[:, :, 0]].mean()
+    mean = np.abs(x[:28].mean(axis=0) - test.values[:, :, 0])[hidden[:, :, 0]].mean()
+    assert off < (1.03 if kind == "apart" else 0.5) * mean
+
+
+def test_a_walk_is_filled_by_the_line_and_with_its_spread():
+    x = rows("walks", 400)
+    model = grcd.GRCD(GRAPH, window=6, max_updates=0).fit(x[:300], x[300:])
+    line = model.contest.families["points"]
+    assert line.errors[COLUMNS]["mae"] < 1.05 * line.errors["line"]["mae"]
+    assert line.errors[COLUMNS]["crps"] < 0.8 * line.errors["line"]["mae"]
+    assert 0.8 < line.errors[COLUMNS]["cover_90"] < 0.97
+    assert line.columns["rho"][0] > 0.9
+
+
+def test_errors_are_those_of_readings_hidden_in_rows_that_were_held_out():
+    """The competitors' by another way: fitted to training rows, and asked for the hidden ones."""
+    x = rows("walks", 500)
+    train, val = Series(x[:300, :, None]), Series(x[300:, :, None])
+    model = grcd.GRCD(GRAPH, window=4, max_updates=0).fit(x[:300], x[300:])
+    pieces, times = contests.pieces(val, contests.PIECE * 4, contests.MOST_ROWS)
+    assert times == 1
+    hidden = contests._hidden("points", pieces, 4, None, 0)
+    found = gaps(pieces, hidden, {name: filler(fitted(name, train, val)) for name in ("mean", "line")}, 4)
+    for name in ("mean", "line"):
+        expected = found.errors(name)["mae"]
+        assert model.contest.families["points"].errors[name]["mae"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_it_is_kept_in_the_run_and_one_without_is_filled_as_before(tmp_path):
+    x = rows("apart", 32)
+    model = grcd.GRCD(GRAPH, window=4, max_updates=0).fit(x[:28], x[28:])
+    model.save(tmp_path / "run")
+    again = grcd.load(tmp_path / "run")
+    assert again.contest == model.contest
+    holed = rows("apart", 20, 3)
+    holed[4:6, 2] = np.nan
+    assert np.array_equal(again.impute(holed, n=3), model.impute(holed, n=3))
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["result"]["contest"]["families"]
+    del model.result["contest"]  # as of an older run
+    assert model.contest is None
+    assert np.array_equal(model.impute(holed, n=3), model.impute(holed, n=3, posterior="diffusion"))
+
+
+def test_pieces_are_rows_of_the_series_evenly_chosen():
+    series = Series(np.arange(120.0)[:, None, None], borders=(50,))
+    found, times = contests.pieces(series, 12, 40)
+    assert times == 1
+    assert len(found) <= 48
+    assert {s.stop - s.start for s in found.stretches} <= {*range(8, 14)}
+    assert np.isin(found.values, series.values).all()
+    assert (np.diff(found.values.ravel()) > 0).all()
+    assert all((np.diff(found.values[s].ravel()) == 1).all() for s in found.stretches)
+    found, times = contests.pieces(series, 12, 300)  # few rows, and twice
+    assert times == 2
+    assert np.array_equal(found.values, np.concatenate(2 * [series.values]))
