@@ -98,6 +98,7 @@ def test_the_page_is_whole_and_refers_to_nothing_outside(page):
         "coverage",
         "autocorrelation",
         "day",
+        "map",
         "scores",
         "kept",
         "training",
@@ -105,7 +106,7 @@ def test_the_page_is_whole_and_refers_to_nothing_outside(page):
     )
     assert parsed.ids == [*sections]
     assert all(target.startswith(("#", "data:image/png;base64,")) for target in parsed.refers)
-    assert re.search(r"@import|url\((?!#)|<script", page) is None
+    assert re.search(r"@import|url\((?!#)|fetch\(|XMLHttp|https?://(?!www\.w3\.org)", page) is None
     assert len(page.encode()) < 5e6
     assert "nan" not in "".join(text for table in parsed.tables for row in table for text in row)
 
@@ -239,14 +240,20 @@ def test_neighbours_are_near_each_other_in_the_picture_of_a_day():
     assert order[9:] == [9, 11, 10]
 
 
-def test_a_day_begins_at_midnight_and_is_the_one_with_most_readings(data):
+def test_a_day_begins_at_midnight_and_is_livelier_than_three_in_four(data):
     rows, whole = a_day(data)
     assert whole
     assert len(rows) == 24
     assert rows[0] % 24 == 0
     assert rows[0] >= 240
-    counts = {first: (~np.isnan(data.series.values[first : first + 24])).sum() for first in range(240, 330 - 23, 24)}
-    assert counts[rows[0]] == max(counts.values())
+    x, lively = data.series.values, {}
+    mean, sd = np.nanmean(x[:200], axis=0), np.nanstd(x[:200], axis=0)
+    counts = {first: (~np.isnan(x[first : first + 24])).sum() for first in range(240, 330 - 23, 24)}
+    for first, count in counts.items():
+        if count >= 0.9 * max(counts.values()):
+            lively[first] = np.nanmean(np.square((x[first : first + 24] - mean) / sd))
+    assert len(lively) > 1
+    assert sorted(lively.values())[-(len(lively) // 4) - 1] == lively[rows[0]]
     rows, whole = a_day(dataset(times=False))
     assert not whole
     assert rows.tolist() == [*range(240, 330)]
@@ -278,4 +285,4 @@ def test_names_are_shown_and_never_read_as_html(material, data):
     odd = replace(data, name="<i>", graph=replace(data.graph, node_ids=ids), channels=("<u>", "$y"), units=("<s>", "%"))
     page = report.html(replace(material, data=odd))
     assert not any(tag in page for tag in ("<b>0</b>", "<i>", "<u>", "<s>"))
-    assert "GRCD on <i>" in "".join(Parsed(page).text)
+    assert "<i>" in Parsed(page).text

@@ -10,7 +10,7 @@ from grcd.data import load_series
 from grcd.data.catalog import city
 
 # To refresh after a deliberate change of the data:  python tests/data/catalog/test_city.py
-CHECKSUM = "5f192c26de4ae935873a1f094361feced254c37b321703d47873f8fe9cc6d79a"
+CHECKSUM = "d8b1f2a2af2e64d78f58ead4f97919b594d78670718ce17eb2a8a2d25591d8e3"
 
 
 def checksum():

@@ -134,7 +134,7 @@ def drawn_jams(random: np.random.RandomState, morning: np.ndarray, evening: np.n
     arms, ring = len(ARMS) * OUTWARD, len(CORNERS)
     inner = np.concatenate([np.tile(np.array([3.0, 2.0, 1.0, 0.3]), len(ARMS)) / 4, np.full(ring, 0.3)])
     round_about = np.concatenate([np.tile(np.array([0.8, 0.6, 0.5, 0.3]), len(ARMS)) / 2, np.full(ring, 1.2)])
-    ordinary = 0.08 * morning[:, None] * inner + 0.045 * evening[:, None] * round_about
+    ordinary = 0.05 * morning[:, None] * inner + 0.03 * evening[:, None] * round_about
     incident = np.full_like(ordinary, 2.2 / (arms + ring) / PER_DAY)  # two or so a day in the whole city
     u = random.random_sample(ordinary.shape)
     row, at = np.nonzero(u < ordinary + incident)
@@ -144,7 +144,7 @@ def drawn_jams(random: np.random.RandomState, morning: np.ndarray, evening: np.n
         at,
         begins=HOURS * (row + part[0]),
         lasts=1 + 2 * part[1] + 0.5 * deep,
-        reach=8 + 10 * part[2],
+        reach=5 + 6 * part[2],
         depth=0.5 + 0.25 * part[3] + 0.1 * deep,
     )
 
