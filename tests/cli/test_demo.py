@@ -1,9 +1,11 @@
 """The demo: its table holds what was measured, its words say who won, and its page begins with what it did."""
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from browser import in_browser, told
 from pages import Parsed
 
 import grcd
@@ -101,6 +103,21 @@ def test_everything_is_left_where_it_says(small):
     scores = next(table for table in Parsed(page).tables if table[0][1] == "aMMD")
     assert float(scores[1][1]) == pytest.approx(float(lines[1][5]), abs=6e-4)  # rounded to three places, and to four
     assert float(scores[2][1]) == pytest.approx(float(lines[-1][5]), abs=6e-4)
+
+
+@in_browser
+def test_the_first_screen_shows_a_gap_a_forecast_and_some_hours(small, tmp_path):
+    page = (small[0] / "report.html").read_text()
+    measure = """document.title = JSON.stringify([...document.querySelectorAll(".first figure")].map((figure) =>
+      [figure.getAttribute("aria-label"), figure.querySelector("svg").getBoundingClientRect().bottom]))"""
+    shown = dict(json.loads(told(page, tmp_path, measure)))
+    assert [*shown] == [
+        "A gap filled, with its band",
+        "A forecast, with its band",
+        "Some hours, held-out and generated",
+    ]
+    assert max(shown.values()) <= 900
+    assert page.index('class="first"') < page.index("<nav>")
 
 
 def test_generated_days_are_the_held_out_ones_from_nothing(small, monkeypatch):

@@ -3,17 +3,16 @@
 import json
 import re
 import shutil
-import subprocess
 import sys
 import warnings
 from dataclasses import replace
-from html import unescape
 from types import SimpleNamespace
 
 import networkx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from browser import browse, in_browser, told
 from commands import QUICK
 from conftest import EDGES, speaking
 from matplotlib.dates import date2num
@@ -409,23 +408,12 @@ def test_simple_ways_to_fill_stand_beside_the_models(material, page, tiny):
 
 # -- in a browser ------------------------------------------------------------------------------------------------------
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-in_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine to look at the page with")
-
-
-def browse(*options):
-    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-
 
 @in_browser
 @pytest.mark.parametrize("width", [390, 1200])
 def test_nothing_sticks_out_of_the_window(page, tmp_path, width):
     measure = "document.title = document.documentElement.scrollWidth + ' of ' + window.innerWidth"
-    file = tmp_path / "page.html"
-    file.write_text(page.replace("</body>", f"<script>{measure}</script></body>"))
-    dom = browse(f"--window-size={width},900", "--dump-dom", file.as_uri()).stdout
-    scrolls, window = map(int, re.search(r"<title>(\d+) of (\d+)</title>", dom).groups())
+    scrolls, window = map(int, told(page, tmp_path, measure, width).split(" of "))
     assert scrolls <= window
 
 
@@ -461,10 +449,7 @@ def test_pointing_at_a_node_shows_its_name_and_its_readings(page, material, tmp_
     dot.dispatchEvent(new PointerEvent("pointerleave", at));
     document.title = JSON.stringify([before, ...shown, fits, tip.hidden]);
     """
-    file = tmp_path / "page.html"
-    file.write_text(page.replace("</body>", f"<script>{point}</script></body>"))
-    dom = browse("--window-size=390,900", "--dump-dom", file.as_uri()).stdout
-    before, name, path, words, fits, after = json.loads(unescape(re.search(r"<title>(.*?)</title>", dom)[1]))
+    before, name, path, words, fits, after = json.loads(told(page, tmp_path, point, 390))
     assert (before, fits, after) == (True, True, True)
     assert name == material.data.graph.node_ids[4]
     y = np.array(re.findall(r"[ML][\d.]+ ([\d.]+)h0", path), dtype=float)

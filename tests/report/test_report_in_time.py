@@ -19,7 +19,7 @@ from grcd.evaluation import windows
 from grcd.evaluation.guesses import Guesses
 from grcd.metrics.ensemble import quantiles
 from grcd.report import drawings_in_time as drawings
-from grcd.report import page_in_time
+from grcd.report import first_look, page_in_time
 from grcd.report.material_in_time import OURS, REFERENCE, a_day, along
 from grcd.training.conditional import fresh_network
 
@@ -278,6 +278,58 @@ def test_coverage_is_drawn_as_it_is_counted(material):
         one = g.of((g.lead == lead) & (g.channel == 0))
         low, high = quantiles(one.draws[OURS], (0.05, 0.95))
         assert share == pytest.approx(100 * ((low <= one.truth) & (one.truth <= high)).mean())
+
+
+def moved(values, sd):
+    seen = values[~np.isnan(values)]
+    return np.ptp(seen) / sd if len(seen) else 0.0
+
+
+def test_a_gap_is_chosen_by_its_readings_and_a_forecast_by_its_past(material, data):
+    """Whatever any method made of them: nine in ten move less."""
+    sd = np.nanstd(data.part("train").values, axis=0)
+    g, chosen = material.gaps["spells"], first_look.gap(material)
+    spells = []
+    for node, channel in {*zip(g.node.tolist(), g.channel.tolist(), strict=True)}:
+        places = np.flatnonzero((g.node == node) & (g.channel == channel))
+        runs = np.split(places, np.flatnonzero(np.diff(g.row[places]) > first_look.FEW) + 1)
+        for run in (run[k : k + 8] for run in runs for k in range(0, len(run), 8)):
+            if len(run) >= 2:
+                spells.append((moved(g.truth[run], sd[node, channel]), node, channel, g.row[run[0]]))
+    ranked = sorted(spells)[int(0.9 * (len(spells) - 1))]
+    assert (chosen.node, chosen.channel) == ranked[1:3]
+    assert chosen.rows.start <= ranked[3] < chosen.rows.stop
+    ahead, pasts = material.ahead, []
+    for group, node, channel in {
+        *zip(*(part.tolist() for part in (ahead.group, ahead.node, ahead.channel)), strict=True)
+    }:
+        place = np.flatnonzero(ahead.group == group)[0]
+        end = ahead.row[place] - ahead.lead[place] + 1
+        past = material.test.values[max(0, end - 4) : end, node, channel]
+        pasts.append((moved(past, sd[node, channel]), group, node, channel))
+    one, node, channel = first_look.forecast(material)
+    assert (one.group[0], node, channel) == sorted(pasts)[int(0.9 * (len(pasts) - 1))][1:]
+    noise = {OURS: np.zeros_like(g.draws[OURS])}
+    other = replace(material, gaps={"spells": replace(g, draws=g.draws | noise)})
+    assert first_look.gap(other).rows == chosen.rows
+
+
+def test_hours_are_those_in_which_readings_are_furthest_from_their_means(material, data):
+    train = data.part("train").values
+    off = np.square((material.day.real - np.nanmean(train, axis=0)) / np.nanstd(train, axis=0))
+    sums = [np.nansum(off[k : k + 8]) for k in range(len(off) - 7)]
+    assert first_look.hours(material) == slice(int(np.argmax(sums)), int(np.argmax(sums)) + 8)
+
+
+def test_leads_are_times_where_rows_have_dates(material):
+    assert drawings._ahead(material, np.array([0, 2, 3])) == (pytest.approx([0, 2, 3]), "hours ahead")
+    daily = replace(material.data.series, times=START + np.arange(len(material.data.series)) * 24 * HOUR)
+    assert (
+        drawings._ahead(replace(material, data=replace(material.data, series=daily)), np.array([1, 2]))[1]
+        == "days ahead"
+    )
+    without = replace(material, data=dataset(times=False))
+    assert drawings._ahead(without, np.array([1, 4])) == (pytest.approx([1, 4]), "rows ahead")
 
 
 def test_names_are_shown_and_never_read_as_html(material, data):

@@ -244,7 +244,7 @@ class _Gathering:
 
 def a_day(data: SeriesDataset) -> tuple[np.ndarray, bool]:
     """Rows of a held-out day, from midnight on: of those with nearly as many readings as any, one than which at
-    most a quarter are livelier. And whether there is any: else the longest stretch stands for it, ``SPAN`` rows at most."""
+    most a quarter are livelier. And whether there is any: else the longest stretch stands for it, ``SPAN`` rows."""
     test, table = data.part("test"), data.rows("test")
     interval = test.interval
     days = list[slice]()
