@@ -130,8 +130,8 @@ def test_tables_hold_the_errors_of_all_methods(material, page):
         inside = ((low <= g.truth[chosen]) & (g.truth[chosen] <= high)).mean()
         assert lines[label][-2].startswith(f"{inside:.0%}")
     first = material.ahead.of((material.ahead.lead == 1) & (material.ahead.channel == 1))
-    assert lines["1 row ahead (wind)"][-1] == str(len(first))
-    assert float(lines["1 row ahead (wind)"][2]) == pytest.approx(
+    assert lines["1h ahead (wind)"][-1] == str(len(first))
+    assert float(lines["1h ahead (wind)"][2]) == pytest.approx(
         np.abs(first.draws["last"][0] - first.truth).mean(), rel=0.006
     )
     expected = windows.evaluate(material.generated, material.data)
@@ -293,9 +293,9 @@ def test_a_gap_is_chosen_by_its_readings_and_a_forecast_by_its_past(material, da
     for node, channel in {*zip(g.node.tolist(), g.channel.tolist(), strict=True)}:
         places = np.flatnonzero((g.node == node) & (g.channel == channel))
         runs = np.split(places, np.flatnonzero(np.diff(g.row[places]) > first_look.FEW) + 1)
-        for run in (run[k : k + 8] for run in runs for k in range(0, len(run), 8)):
-            if len(run) >= 2:
-                spells.append((moved(g.truth[run], sd[node, channel]), node, channel, g.row[run[0]]))
+        for part in (run[k : k + 8] for run in runs for k in range(0, len(run), 8)):
+            if len(part) >= 2:
+                spells.append((moved(g.truth[part], sd[node, channel]), node, channel, g.row[part[0]]))
     ranked = sorted(spells)[int(0.9 * (len(spells) - 1))]
     assert (chosen.node, chosen.channel) == ranked[1:3]
     assert chosen.rows.start <= ranked[3] < chosen.rows.stop

@@ -311,9 +311,15 @@ def _leads(material: SeriesMaterial, g: Guesses) -> str:
         for lead in leads[evenly(len(leads), LEADS)].tolist():
             one = g.of((g.lead == lead) & (g.channel == channel))
             if len(one):
-                label = _label(material, f"{lead} row{'s' * (lead > 1)} ahead", channel)
+                label = _label(material, f"{_time(material, lead)} ahead", channel)
                 rows.append([label, *_line(one, methods)])
     return table(["mean absolute error", *map(names, methods), "CRPS", "in 50 %", "in 90 %", "readings"], rows)
+
+
+def _time(material: SeriesMaterial, rows: int) -> str:
+    """So many rows as a time, where rows have dates."""
+    interval = material.data.series.interval
+    return readable(rows * interval) if isinstance(interval, np.timedelta64) else f"{rows} row{'s' * (rows > 1)}"
 
 
 def _line(g: Guesses, methods: list[str]) -> list[str]:
