@@ -10,7 +10,7 @@ from grcd.data import load_series
 from grcd.data.catalog import city
 
 # To refresh after a deliberate change of the data:  python tests/data/catalog/test_city.py
-CHECKSUM = "d8b1f2a2af2e64d78f58ead4f97919b594d78670718ce17eb2a8a2d25591d8e3"
+CHECKSUM = "9cd8bdc570f8d18ffb2e8cc21921adfaccb379f64d441e56ddac6688abeca19f"
 
 
 def checksum():

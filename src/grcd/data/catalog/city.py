@@ -164,8 +164,8 @@ def simulated(seed: int = SEED, days: int = DAYS) -> tuple[np.ndarray, np.ndarra
     random, city, rows = np.random.RandomState(seed), roads(), days * PER_DAY
     sensors = len(city.names)
     free = np.round(random.uniform(55, 75, sensors))
-    busy = random.uniform(0.08, 0.25, sensors)
-    bad = random.uniform(0.4, 1.6, days)
+    busy = random.uniform(0.2, 0.35, sensors)
+    bad = random.uniform(0.6, 1.4, days)
     morning, evening = demand(rows, bad)
     jams = drawn_jams(random, morning, evening)
     slowed = np.maximum(busy * (morning + evening)[:, None], jams.severity(city.upstream, rows))
