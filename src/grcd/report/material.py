@@ -161,12 +161,11 @@ def _hidden(model: GRCD, data: Dataset, seed: int) -> Bands:
 
 
 def _baselines(data: Dataset, holed: np.ndarray, nodes: list[int], seed: int) -> dict[str, np.ndarray]:
-    """What needs no network: the last reading only where signals have times; nothing on large graphs."""
+    """What needs no network, nor readings of a node that has none; nothing on large graphs."""
     if data.graph.large:
         return {}
-    names = ["fill-mean", *["fill-last"] * bool(data.times), "fill-neighbours", "fill-gaussian"]
     filled = {}
-    for name in names:
+    for name in ("fill-mean", "fill-neighbours", "fill-gaussian"):
         (_, draws), *_ = baselines.fitted(name, data)(holed, DRAWS, seed)
         filled[name] = np.median(draws, axis=0)[:, nodes]
     return filled

@@ -19,8 +19,6 @@ from .pictures import Drawn, written
 FILLED_BY = {
     OURS: "GRCD",
     "fill-mean": "the node's mean",
-    "fill-last": "its last reading",
-    "fill-linear": "a line between its readings",
     "fill-neighbours": "the nearest nodes",
     "fill-gaussian": "one Gaussian",
 }
