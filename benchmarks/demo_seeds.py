@@ -1,4 +1,4 @@
-"""The demo over seeds 0, 1, 2: what does our GRCD gain over the paper's and the Gaussians, and how long does it take?
+"""The demo of the paper over seeds 0, 1, 2: what does our GRCD gain over the paper's and the Gaussians, in which time?
 
 python benchmarks/demo_seeds.py --out results/demo.json
 """
@@ -11,7 +11,7 @@ import time
 
 from provenance import provenance
 
-from grcd.cli.demo import SETTINGS, demo
+from grcd.cli.paper_demo import SETTINGS, demo
 from grcd.core.files import write_json
 
 

@@ -1,31 +1,34 @@
 """The report: one page that holds what was measured, needs nothing from outside, and shows in a browser."""
 
+import json
 import re
 import shutil
-import subprocess
 import sys
 import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 
+import networkx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from browser import browse, in_browser, told
 from commands import QUICK
 from conftest import EDGES, speaking
 from laws import close
+from matplotlib.dates import date2num
 from matplotlib.image import imread
 from pages import Parsed
 
 import grcd
 from grcd import cli, report
-from grcd.cli import demo
+from grcd.cli import paper_demo
 from grcd.core.files import make_folder
 from grcd.data.formats.exported import write_dataset
 from grcd.data.formats.writing import write_signals
-from grcd.evaluation import distances, evaluate
+from grcd.evaluation import baselines, distances, evaluate
 from grcd.metrics.distances import node_kolmogorov_smirnov
-from grcd.report import drawings, pictures
+from grcd.report import drawings, hover, pictures
 from grcd.report import material as material_of
 from grcd.report import page as page_of
 from grcd.report.material import DRAWS, LEVELS, _hidden
@@ -56,14 +59,14 @@ def test_the_page_is_whole_and_refers_to_nothing_outside(page):
     ]
     assert all(target.startswith(("#", "data:image/png;base64,")) for target in found.refers)
     assert {f"#{name}" for name in found.ids} <= set(found.refers)
-    assert re.search(r"@import|url\((?!#)|<script", page) is None
+    assert re.search(r"@import|url\((?!#)|fetch\(|XMLHttp|https?://(?!www\.w3\.org)", page) is None
     assert len(page.encode()) < 5e6
 
 
 def test_tables_hold_what_evaluation_says(material, page, tiny, trained):
     _, model = trained
     x = model.sample(30, nfe=2, seed=5)
-    scores, further, facts = Parsed(page).tables
+    scores, further, _, facts = Parsed(page).tables
     expected = evaluate(x, tiny, controls=True)
     named = {"generated": expected, "floor": expected.floor, "own reference": material.beside.scores}
     named |= expected.controls
@@ -161,7 +164,7 @@ def test_names_are_shown_and_never_read_as_html(material, tiny, trained):
     page = report.html(replace(material, data=data))
     assert not any(tag in page for tag in ("<b>bold", "<i>", "<u>"))
     shown = "".join(Parsed(page).text)
-    assert all(name in shown for name in ("GRCD on <i>", *(ids[node] for node, _ in material.worst(6))))
+    assert all(name in shown for name in ("<i>", *(ids[node] for node, _ in material.worst(6))))
 
 
 def test_gaps_no_log_and_other_data_leave_sections_out_and_say_so(tiny, trained):
@@ -313,25 +316,113 @@ def test_what_cannot_be_reported_is_refused_and_leaves_nothing(folder, tiny, qui
     assert not (tmp_path / "none.html").exists()
 
 
+# -- maps and colours --------------------------------------------------------------------------------------------------
+
+
+def test_nodes_of_a_map_have_their_names_in_order(material, tiny):
+    ids = ("<b>", "a & b", *tiny.graph.node_ids[2:])
+    drawn = pictures.Drawn(tiny.graph)
+    text = hover.named(drawings.svg(drawings.signals, material, drawn), ids)
+    groups = re.findall(r'<g class="nodes">(.*?)</g>', text, re.DOTALL)
+    assert len(groups) == 8
+    for group in groups:
+        assert re.findall(r"<use [^>]*><title>(.*?)</title></use>", group) == ["&lt;b&gt;", "a &amp; b", *ids[2:]]
+    x, y = (np.array(re.findall(rf' {axis}="([\d.]+)"', groups[0]), dtype=float) for axis in "xy")
+    across, up = drawn.place.T  # drawn where they are: one scale, and y downwards
+    assert np.corrcoef(x, across)[0, 1] == pytest.approx(1.0)
+    assert np.corrcoef(y, up)[0, 1] == pytest.approx(-1.0)
+
+
+def test_readings_lie_on_the_page_and_are_thinned_where_they_are_many(monkeypatch):
+    x = np.array([[1.23456, np.nan], [2.0, -3e-7], [4.0, 5.0]])
+    told = read(hover.script(["</script>", "b"], {"held-out": x, "generated": x}, ("then", "now"), "m"))
+    assert told["names"] == ["</script>", "b"]
+    assert told["lines"] == {name: [[1.235, 2.0, 4.0], [None, -3e-7, 5.0]] for name in ("held-out", "generated")}
+    monkeypatch.setattr(hover, "MOST", 4)
+    assert read(hover.script(["a", "b"], {"held-out": x}, ("", ""), ""))["lines"]["held-out"][0] == [1.235, 4.0]
+
+
+def read(scripts):
+    return json.loads(re.search(r'id="readings">(.*?)</script>', scripts, re.DOTALL)[1])
+
+
+def test_of_many_edges_the_strongest_are_drawn_and_none_that_holds_the_graph_together_is_left_out():
+    random = np.random.default_rng(0)
+    W = np.triu(random.random((60, 60)), 1)
+    W[:, 0] = W[0, :] = 0.0
+    W[0, 1] = 1e-6  # the only edge of the first node, and the weakest
+    graph = grcd.Graph.from_adjacency(W + W.T)
+    drawn = pictures.Drawn(graph)
+    assert (len(drawn.edges), drawn.left_out) == (pictures.MOST_EDGES, graph.pairs - pictures.MOST_EDGES)
+    kept = {tuple(edge) for edge in drawn.edges.tolist()}
+    assert (0, 1) in kept
+    network = networkx.Graph([*kept])
+    assert networkx.number_connected_components(network) == 1
+    order = sorted(zip(*np.nonzero(W), strict=True), key=lambda edge: -W[edge])
+    tree = networkx.maximum_spanning_tree(networkx.from_numpy_array(W + W.T)).edges
+    strongest = [edge for edge in order if edge not in tree][: pictures.MOST_EDGES - 59]
+    assert kept == {*strongest, *((min(edge), max(edge)) for edge in tree)}
+
+
+@pytest.mark.parametrize(
+    ("values", "norm"),
+    [
+        (np.exp(np.linspace(-4, 8, 500)), "LogNorm"),  # half of them within a thousandth of the range
+        (np.concatenate([np.zeros(10), np.exp(np.linspace(-4, 8, 500))]), "AsinhNorm"),
+        (np.sinh(np.linspace(-9, 9, 500)), "AsinhNorm"),
+        (np.linspace(1, 5, 500), None),
+        (np.concatenate([np.full(400, 3.0), np.linspace(1, 5, 100)]), None),  # one value: nothing to tell apart
+    ],
+)
+def test_colours_are_logarithmic_where_most_readings_would_look_alike(values, norm):
+    found = pictures.scale(values)
+    assert (type(found["norm"]).__name__ if "norm" in found else None) == norm
+    if norm:
+        shown = np.asarray(found["norm"](values))
+        assert np.ptp(np.quantile(shown, [0.25, 0.75])) > 0.2  # and now they do not
+        assert (np.diff(np.sort(shown)) >= 0).all()
+
+
+def test_times_stand_in_place_of_numbers(material, tiny):
+    times = np.datetime64("2024-05-01T00:00", "s") + np.arange(len(tiny.test)) * np.timedelta64(1, "h")
+    dated = replace(material, data=replace(tiny, times={"test": times}))
+    text = drawings.svg(drawings.signals, dated, pictures.Drawn(tiny.graph))
+    chosen = np.linspace(0, len(times) - 1, 6).astype(int)[1:-1]
+    assert re.findall(r">(2024-05-0\d \d\d:\d\d)<", text) == [pictures.written(times[row]) for row in chosen]
+    bottom = drawings.fillings(dated, dated.bands).axes[-1]
+    line = next(each for each in bottom.lines if each.get_label() == "median")
+    assert np.array_equal(line.get_xdata(), date2num(times[dated.bands.first :][: len(dated.bands.truth)]))
+    assert bottom.get_xlabel() == ""
+
+
+def test_the_title_names_the_data(material, tiny):
+    data = replace(material.data, name="stations", unit="km")
+    title = re.search(r"<title>(.*?)</title>", report.html(replace(material, data=data)))[1]
+    many = sum(len(tiny.split(split)) for split in ("train", "val", "test"))
+    assert title == f"stations, 6 nodes, {many} signals, km: GRCD"
+
+
+def test_simple_ways_to_fill_stand_beside_the_models(material, page, tiny):
+    shown = dict(row for row in Parsed(page).tables[2][1:])
+    bands = material.bands
+    off = np.abs(tiny.train.mean(axis=0)[bands.nodes] - bands.truth).mean()
+    assert float(shown["the node's mean"]) == pytest.approx(off, rel=1e-3)
+    assert float(shown["GRCD"]) == pytest.approx(np.abs(bands.quantiles[2] - bands.truth).mean(), rel=1e-3)
+    holed = tiny.test.copy()
+    holed[:, bands.nodes] = np.nan
+    (_, drawn), *_ = baselines.fitted("fill-gaussian", tiny)(holed, DRAWS, 5)
+    gaussian = np.abs(np.median(drawn, axis=0)[:, bands.nodes] - bands.truth).mean()
+    assert float(shown["one Gaussian"]) == pytest.approx(gaussian, rel=1e-3)
+
+
 # -- in a browser ------------------------------------------------------------------------------------------------------
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-in_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine to look at the page with")
-
-
-def browse(*options):
-    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
 
 
 @in_browser
 @pytest.mark.parametrize("width", [390, 1200])
 def test_nothing_sticks_out_of_the_window(page, tmp_path, width):
     measure = "document.title = document.documentElement.scrollWidth + ' of ' + window.innerWidth"
-    file = tmp_path / "page.html"
-    file.write_text(page.replace("</body>", f"<script>{measure}</script></body>"))
-    dom = browse(f"--window-size={width},900", "--dump-dom", file.as_uri()).stdout
-    scrolls, window = map(int, re.search(r"<title>(\d+) of (\d+)</title>", dom).groups())
+    scrolls, window = map(int, told(page, tmp_path, measure, width).split(" of "))
     assert scrolls <= window
 
 
@@ -351,6 +442,29 @@ def test_the_page_is_dark_on_light_or_light_on_dark_as_asked(page, tmp_path):
         corner = shown[:10, :10].mean()
         assert (corner > 0.9) == bright
         assert (np.abs(shown - corner).max(axis=-1) > 0.5).mean() > 0.005  # and something can be read on it
+
+
+@in_browser
+def test_pointing_at_a_node_shows_its_name_and_its_readings(page, material, tmp_path):
+    """And leaving it hides them; nothing goes wrong on the way."""
+    point = """
+    addEventListener("error", (event) => { document.title = "error " + event.message; });
+    const dot = document.querySelectorAll("g.nodes")[3].querySelectorAll("use")[4];
+    const tip = document.getElementById("tip");
+    const at = { clientX: 300, clientY: 300 }, before = tip.hidden;
+    dot.dispatchEvent(new PointerEvent("pointerenter", at));
+    const shown = [tip.querySelector("b").textContent, tip.querySelector("path").getAttribute("d"), tip.innerText];
+    const inside = tip.getBoundingClientRect(), fits = inside.left >= 0 && inside.right <= innerWidth;
+    dot.dispatchEvent(new PointerEvent("pointerleave", at));
+    document.title = JSON.stringify([before, ...shown, fits, tip.hidden]);
+    """
+    before, name, path, words, fits, after = json.loads(told(page, tmp_path, point, 390))
+    assert (before, fits, after) == (True, True, True)
+    assert name == material.data.graph.node_ids[4]
+    y = np.array(re.findall(r"[ML][\d.]+ ([\d.]+)h0", path), dtype=float)
+    readings = material.real[:, 4]
+    assert np.corrcoef(y, readings)[0, 1] == pytest.approx(-1.0, abs=1e-3)  # upwards
+    assert f"{float(f'{readings.min():.3g}'):g} to {float(f'{readings.max():.3g}'):g}" in words
 
 
 def test_the_variance_of_a_frequency_is_that_of_whole_signals_and_with_gaps_of_the_pairs_there_are(tiny):
@@ -398,7 +512,7 @@ def test_every_picture_shows_what_its_title_says(material, tiny, monkeypatch):
     assert np.array_equal(data, z(tiny.test))
     assert reference == pytest.approx(np.diag(U.T @ model.reference.covariance().numpy() @ U))
     assert np.array_equal(samples, z(material.samples))
-    monkeypatch.setattr(pictures, "signals_on_graph", lambda drawn, rows, unit: shown.update(rows))
+    monkeypatch.setattr(pictures, "signals_on_graph", lambda drawn, rows, unit, when: shown.update(rows))
     drawings.signals(material, None)
     assert np.array_equal(shown["Generated signals"], material.samples[:4])
     assert np.isin(shown["Held-out signals"], tiny.test).all()
@@ -433,11 +547,11 @@ def test_the_page_has_rules_for_print(page):
     assert "@media print" in page
 
 
-def test_the_demo_ends_with_the_report(tiny, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(demo, "load_dataset", lambda name: tiny)
+def test_the_demo_of_the_paper_ends_with_the_report(tiny, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(paper_demo, "load_dataset", lambda name: tiny)
     quick = {"width": 8, "max_updates": 20, "validate_every": 10}
-    monkeypatch.setattr(demo, "SETTINGS", dict.fromkeys(demo.SETTINGS, quick))
-    demo.demo(tmp_path / "demo")
+    monkeypatch.setattr(paper_demo, "SETTINGS", dict.fromkeys(paper_demo.SETTINGS, quick))
+    paper_demo.demo(tmp_path / "demo")
     page = (tmp_path / "demo/report.html").read_text()
     assert "gaps" in Parsed(page).ids
     assert capsys.readouterr().out.count("report.html") == 1
@@ -450,7 +564,7 @@ def test_maps_of_a_large_graph_stay_small():
         W[a.ravel(), b.ravel()] = W[b.ravel(), a.ravel()] = 1.0
     graph = replace(grcd.Graph.from_adjacency(W), coords=np.argwhere(side >= 0).astype(float))
     x = np.random.default_rng(0).standard_normal((20, 1600))
-    data = SimpleNamespace(graph=graph, test=x, unit="")
+    data = SimpleNamespace(graph=graph, test=x, unit="", times={})
     material, drawn = SimpleNamespace(data=data, real=x, samples=x[::-1]), pictures.Drawn(graph)
     pages = [drawings.svg(each, material, drawn) for each in (drawings.signals, drawings.node_moments)]
     assert sum(len(page) for page in pages) < 2.5e6  # of 5 MB, for half of what is on a page
@@ -490,4 +604,4 @@ def test_a_gap_is_named_literally_in_the_picture_of_an_inspection(tiny):
 
 def test_the_name_of_the_data_is_isolated_from_the_words_around_it(material):
     page = report.html(replace(material, data=replace(material.data, name="שלום <b>")))
-    assert "<h1>GRCD on <bdi>שלום &lt;b&gt;</bdi></h1>" in page
+    assert "<h1><bdi>שלום &lt;b&gt;</bdi></h1>" in page

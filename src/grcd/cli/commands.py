@@ -37,12 +37,16 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Where its output goes; an earlier demo there is replaced.")] = Path("demo"),
+    paper: Annotated[
+        bool, typer.Option("--paper", help="The paper's method and ours on one of its benchmarks, in its place.")
+    ] = False,
     seed: Seed = 0,
 ) -> None:
-    """Train, sample, score and draw on built-in data: two minutes on a laptop, nothing needed."""
-    from .demo import demo as run_demo
+    """Fill gaps, foretell and make up days of a simulated city: two minutes on a laptop, nothing needed."""
+    from . import demo as in_time
+    from . import paper_demo
 
-    run_demo(out, seed)
+    (paper_demo.demo if paper else in_time.demo)(out, seed)
 
 
 @app.command()

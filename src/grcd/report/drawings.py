@@ -14,11 +14,26 @@ from matplotlib.figure import Figure
 
 from . import pictures
 from .material import Bands, Material
-from .pictures import DATA, EDGE, GRID, INK, REFERENCE, SAMPLES, WIDTH, Drawn, label_axes, literal, scale
+from .pictures import (
+    DATA,
+    EDGE,
+    GRID,
+    INK,
+    REFERENCE,
+    SAMPLES,
+    WIDTH,
+    Drawn,
+    label_axes,
+    literal,
+    on_clock,
+    scale,
+    written,
+)
 
 COLOURS = {INK: "currentColor", GRID: "var(--line)", EDGE: "var(--edge)"} | {
     colour: f"var(--{name})" for name, colour in (("data", DATA), ("reference", REFERENCE), ("samples", SAMPLES))
 }
+HELD_OUT = "Held-out signals"
 MATRIX = 300  # rows of a matrix that are drawn one by one
 INKED: dict[Any, str] = {f"{part}.color": INK for part in ("text", "xtick", "ytick")} | {
     "axes.edgecolor": INK,
@@ -45,10 +60,10 @@ def svg(draw: Callable[..., Figure], *args: object) -> str:
 def signals(material: Material, drawn: Drawn) -> Figure:
     """Four of each, evenly spaced over the test signals; the first generated ones."""
     data = material.data
-    real = data.test[np.linspace(0, len(data.test) - 1, 6).astype(int)[1:-1]]
-    return pictures.signals_on_graph(
-        drawn, {"Held-out signals": real, "Generated signals": material.samples[:4]}, data.unit
-    )
+    chosen = np.linspace(0, len(data.test) - 1, 6).astype(int)[1:-1]
+    times, rows = data.times.get("test"), {HELD_OUT: data.test[chosen], "Generated signals": material.samples[:4]}
+    when = {} if times is None else {HELD_OUT: [written(times[row]) for row in chosen]}
+    return pictures.signals_on_graph(drawn, rows, data.unit, when)
 
 
 def node_moments(material: Material, drawn: Drawn) -> Figure:
@@ -149,7 +164,9 @@ def fillings(material: Material, bands: Bands) -> Figure:
     """Hidden readings, the median they were filled with, and the middle 50 % and 90 % of the draws."""
     figure = Figure(figsize=(WIDTH, 2.5 * len(bands.nodes)), layout="constrained", dpi=120)
     axes = figure.subplots(len(bands.nodes), 1, squeeze=False, sharex=True)[:, 0]
-    at = np.arange(bands.first, bands.first + len(bands.truth))
+    at, times = np.arange(bands.first, bands.first + len(bands.truth)), material.data.times.get("test")
+    if times is not None:
+        at = on_clock(axes[-1], times[at])
     for k, (axis, node) in enumerate(zip(axes, bands.nodes, strict=True)):
         low, below, middle, above, high = bands.quantiles[:, :, k]
         axis.fill_between(at, low, high, color=SAMPLES, alpha=0.18, linewidth=0, label="90 % of draws")
@@ -157,6 +174,6 @@ def fillings(material: Material, bands: Bands) -> Figure:
         axis.plot(at, middle, color=SAMPLES, label="median")
         axis.plot(at, bands.truth[:, k], ".", color=DATA, label="hidden reading")
         label_axes(axis, "", literal(material.data.unit), literal(material.data.graph.node_ids[node], 60))
-    axes[-1].set_xlabel("test signal")
+    axes[-1].set_xlabel("test signal" if times is None else "")
     axes[0].legend(frameon=False, labelcolor=INK, fontsize=9, ncols=4, loc="lower right", bbox_to_anchor=(1, 1))
     return figure

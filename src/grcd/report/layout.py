@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from ..core import provenance
@@ -15,6 +16,8 @@ from ..core.tables import html as table
 from ..data.origin import Origin
 from ..model import GRCD
 from .drawings import svg
+from .hover import named
+from .pictures import Drawn, written
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,11 @@ class Section:
     body: str
 
 
-def document(name: str, summary: str, sections: Iterable[Section], count: int) -> str:
-    """The whole page on data of this name: a summary, links to about ``count`` sections, and those."""
+def document(
+    name: str, about: Sequence[str], summary: str, sections: Iterable[Section], count: int, script: str = ""
+) -> str:
+    """The whole page on data of this name, and a few words on them: a summary, links to about ``count`` sections, and
+    those; then what a browser may run."""
     written = []
     with bar("drawing", count) as advance:
         for section in sections:
@@ -43,17 +49,33 @@ def document(name: str, summary: str, sections: Iterable[Section], count: int) -
         [
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(f'GRCD on {name}')}</title>\n<style>\n{style}</style>\n</head>\n<body>",
-            f"<h1>GRCD on <bdi>{escape(name)}</bdi></h1>\n{summary}\n<nav>{links}</nav>",
+            f"<title>{escape(', '.join([name, *about]))}: GRCD</title>\n<style>\n{style}</style>\n</head>\n<body>",
+            f'<h1><bdi>{escape(name)}</bdi></h1>\n<p class="about">{escape(", ".join(about))}. A report by GRCD.</p>',
+            f"{summary}\n<nav>{links}</nav>",
             *parts,
-            "</body>\n</html>\n",
+            f"{script}</body>\n</html>\n",
         ]
     )
 
 
-def figure(label: str, draw: Callable[..., Figure], *args: object) -> str:
-    """A drawing with a name for those who cannot see it."""
-    return f'<figure aria-label="{escape(label)}">{svg(draw, *args)}</figure>'
+def figure(label: str, draw: Callable[..., Figure], *args: object, names: Sequence[str] = ()) -> str:
+    """A drawing with a name for those who cannot see it, and ``names`` for the nodes of its maps."""
+    return f'<figure aria-label="{escape(label)}">{named(svg(draw, *args), names)}</figure>'
+
+
+def span(times: np.ndarray | None) -> list[str]:
+    """From when to when, for a title; nothing where there are no times."""
+    if times is None or not len(times):
+        return []
+    first, last = (written(time)[:10] if times.dtype.kind == "M" else written(time) for time in (times[0], times[-1]))
+    return [f"{first} to {last}" if first != last else first]
+
+
+def strongest(drawn: Drawn) -> str:
+    """How many edges of a map are left out, if any are."""
+    if not drawn.left_out:
+        return ""
+    return f" The {len(drawn.edges):,} strongest of {drawn.left_out + len(drawn.edges):,} edges are drawn."
 
 
 def cards(numbers: dict[str, str]) -> str:

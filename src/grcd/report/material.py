@@ -14,7 +14,7 @@ from ..core.rows import evenly
 from ..data import Dataset
 from ..data.dataset import fingerprint
 from ..data.normalizer import check_signals
-from ..evaluation import Distance, Scores, beside, distances, evaluate
+from ..evaluation import Distance, Scores, baselines, beside, distances, evaluate
 from ..evaluation.beside import Beside
 from ..graphs.space import SignalSpace
 from ..metrics.distances import node_kolmogorov_smirnov
@@ -27,6 +27,7 @@ FEW = 10  # signals of which distances say nothing
 HIDDEN = 3  # nodes whose readings are hidden and filled
 SPAN = 48  # signals in a row that they are hidden in
 DRAWS = 50
+OURS = "grcd"  # among the ways to fill
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -38,6 +39,12 @@ class Bands:
     first: int  # of the test signals
     truth: np.ndarray  # (signals, nodes)
     quantiles: np.ndarray  # (levels, signals, nodes)
+    others: dict[str, np.ndarray] = field(default_factory=dict)  # by baseline (signals, nodes)
+
+    def errors(self) -> dict[str, float]:
+        """The mean absolute error of the median, and of every baseline."""
+        guesses = {OURS: self.quantiles[LEVELS.index(0.5)], **self.others}
+        return {name: float(np.nanmean(np.abs(guess - self.truth))) for name, guess in guesses.items()}
 
     def covered(self) -> tuple[float, float]:
         """The share of hidden readings in the middle 50 % and 90 % of their draws."""
@@ -157,4 +164,15 @@ def _hidden(model: GRCD, data: Dataset, seed: int) -> Bands:
     with warnings.catch_warnings():  # of signals without any reading: there is no more to be done about them here
         warnings.simplefilter("ignore", InputWarning)
         draws = model.impute(holed, n=DRAWS, seed=seed)[:, :, nodes]
-    return Bands(nodes, first, truth[:, nodes], quantiles(draws, LEVELS))
+    return Bands(nodes, first, truth[:, nodes], quantiles(draws, LEVELS), _baselines(data, holed, nodes, seed))
+
+
+def _baselines(data: Dataset, holed: np.ndarray, nodes: list[int], seed: int) -> dict[str, np.ndarray]:
+    """What needs no network, nor readings of a node that has none; nothing on large graphs."""
+    if data.graph.large:
+        return {}
+    filled = {}
+    for name in ("fill-mean", "fill-neighbours", "fill-gaussian"):
+        (_, draws), *_ = baselines.fitted(name, data)(holed, DRAWS, seed)
+        filled[name] = np.median(draws, axis=0)[:, nodes]
+    return filled

@@ -8,6 +8,7 @@ spaced over all held-out ones. Generated windows begin when training windows did
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +38,7 @@ MOST_IMPUTED = 60  # columns that scikit-learn's imputers are asked for
 DRAWS = {True: 20, False: 100}  # with a network, and without
 WORK = {"cpu": 1.5e6, "cuda": 2e8, "reference": 5e7}  # readings that are drawn for a family, evaluations counted
 DAY = np.timedelta64(1, "D")
+NEARLY, LIVELY, DAYS = 0.9, 0.75, 8  # as many readings; of days that are less lively; that are made up
 SPAN = 96  # rows of a day that is none: without dates, or with rows further apart
 
 
@@ -231,20 +233,21 @@ class _Gathering:
         return self.series.sample(n, nfe=self.nfe, seed=self.seed, **self.more)[0]
 
     def day(self) -> Day:
-        """The held-out day with most readings, and one made up at the same times: a table of gaps, filled."""
+        """A held-out day (``a_day``), and one made up at the same times, as lively among others: a table of gaps,
+        filled ``DAYS`` times."""
         rows, whole = a_day(self.data)
         real = self.data.series.values[rows]
         times = None if self.data.series.times is None else self.data.series.times[rows]
         empty = Series(np.full(real.shape, np.nan), times)
-        generated = np.full(real.shape, np.nan)
-        for some, draws in self.series.fillings(empty, n=1, nfe=self.nfe, seed=self.seed, **self.more):
-            generated[some] = draws[0]
-        return Day(rows, real, generated, whole)
+        made = np.full((DAYS, *real.shape), np.nan)
+        for some, draws in self.series.fillings(empty, n=DAYS, nfe=self.nfe, seed=self.seed, **self.more):
+            made[:, some] = draws
+        return Day(rows, real, made[lively(self.data, list(made))], whole)
 
 
 def a_day(data: SeriesDataset) -> tuple[np.ndarray, bool]:
-    """Rows of a held-out day, from midnight on, the one with most readings; and whether there is any: else the longest
-    stretch stands for it, ``SPAN`` rows at most."""
+    """Rows of a held-out day, from midnight on: of those with nearly as many readings as any, one than which at
+    most a quarter are livelier. And whether there is any: else the longest stretch stands for it, ``SPAN`` rows."""
     test, table = data.part("test"), data.rows("test")
     interval = test.interval
     days = list[slice]()
@@ -256,10 +259,20 @@ def a_day(data: SeriesDataset) -> tuple[np.ndarray, bool]:
             first = s.start + np.flatnonzero(of_day < interval)
             days += [slice(start, start + length) for start in first.tolist() if start + length <= s.stop]
     if days:
-        best = max(days, key=lambda day: int((~np.isnan(test.values[day])).sum()))
-        return table[best], True
+        counts = [int((~np.isnan(test.values[day])).sum()) for day in days]
+        full = [day for day, count in zip(days, counts, strict=True) if count >= NEARLY * max(counts)]
+        return table[full[lively(data, [test.values[day] for day in full])]], True
     longest = max(test.stretches, key=lambda s: s.stop - s.start)
     return table[longest][:SPAN], False
+
+
+def lively(data: SeriesDataset, days: Sequence[np.ndarray]) -> int:
+    """Which of some days, each (rows, nodes, channels), at most a quarter are livelier than: their readings are
+    further from their columns' means."""
+    mean, sd = windows.moments(data.part("train"))
+    off = [np.square((day - mean) / sd) for day in days]
+    means = [float(np.nansum(each) / max(1, np.isfinite(each).sum())) for each in off]
+    return int(np.argsort(means, kind="stable")[int(LIVELY * len(days) - 1e-9)])
 
 
 def along(graph: Graph) -> np.ndarray:  # (nodes,)

@@ -4,22 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from ..core.tables import html as table
+from ..data.splits import NAMES as SPLITS
 from ..evaluation.beside import LEAST
 from ..evaluation.comparison import TITLES
 from ..metrics.statistics import STATISTICS
 from . import drawings
-from .layout import Section, cards, document, figure, headline, where_from
-from .material import DRAWS, Material
-from .pictures import Drawn
+from .hover import script
+from .layout import Section, cards, document, figure, headline, span, strongest, where_from
+from .material import DRAWS, OURS, Bands, Material
+from .pictures import Drawn, written
 
-NEAR = 1.1  # times the floor: about as near
+FILLED_BY = {
+    OURS: "GRCD",
+    "fill-mean": "the node's mean",
+    "fill-neighbours": "the nearest nodes",
+    "fill-gaussian": "one Gaussian",
+}
+NEAR = 1.1  # times another: about as near
 CHANCE = 1e-3  # an aMMD that is nothing
 
 
 def html(material: Material) -> str:
     """The whole page."""
-    return document(material.data.name, _summary(material), _sections(material), 9)
+    data = material.data
+    counts = f"{len(data.graph):,} nodes", f"{sum(len(data.split(split)) for split in SPLITS):,} signals"
+    first, last = data.times.get("train"), data.times.get("test")
+    times = None if first is None or last is None else np.concatenate([first, last])
+    about = [*counts, *span(times), *([data.unit] if data.unit else [])]
+    return document(data.name, about, _summary(material), _sections(material), 9, _hovered(material))
+
+
+def _hovered(material: Material) -> str:
+    """Held-out readings, in their order."""
+    data, times = material.data, material.data.times.get("test")
+    ends = ("", "") if times is None else (written(times[0]), written(times[-1]))
+    return script(data.graph.node_ids, {"held-out": material.real}, ends, data.unit)
 
 
 def verdict(material: Material) -> tuple[str, str]:
@@ -62,20 +84,21 @@ def _sections(material: Material) -> Iterator[Section]:
 
 def _compared(material: Material) -> Iterator[Section]:
     """Generated signals beside held-out ones, as pictures."""
-    drawn, unit = Drawn(material.data.graph), material.data.unit
+    drawn, unit, names = Drawn(material.data.graph), material.data.unit, material.data.graph.node_ids
     yield Section(
         "signals",
         "Signals on the graph",
         "Above, signals that were measured and that the model has never seen; below, signals it made up. They should "
-        "look alike as a kind: none of them is a copy, and none belongs to the one above it. A ring is a gap.",
-        figure("Held-out and generated signals", drawings.signals, material, drawn),
+        "look alike as a kind: none of them is a copy, and none belongs to the one above it. A ring is a gap. Point at "
+        f"a node for its name and its held-out readings.{strongest(drawn)}",
+        figure("Held-out and generated signals", drawings.signals, material, drawn, names=names),
     )
     yield Section(
         "nodes",
         "Mean and spread of each node",
         f"Left measured, right generated{f', in {unit}' if unit else ''}. The two columns should look alike; colours "
         "span half a standard deviation at least.",
-        figure("Mean and standard deviation of each node", drawings.node_moments, material, drawn),
+        figure("Mean and standard deviation of each node", drawings.node_moments, material, drawn, names=names),
     )
     yield Section(
         "frequencies",
@@ -123,9 +146,18 @@ def _measured(material: Material) -> Iterator[Section]:
             "Filled gaps",
             f"Readings of three nodes were hidden in {len(material.bands.truth)} test signals in a row, and filled "
             f"{DRAWS} times given all other nodes. Half of the dots should lie in the darker band, nine of ten in the "
-            "lighter one. Here it is {:.0%} and {:.0%}.".format(*material.bands.covered()),
-            figure("Filled gaps with bands", drawings.fillings, material, material.bands),
+            "lighter one. Here it is {:.0%} and {:.0%}. The table has mean absolute errors, ours beside what needs no "
+            "network.".format(*material.bands.covered()),
+            figure("Filled gaps with bands", drawings.fillings, material, material.bands) + _errors(material.bands),
         )
+
+
+def _errors(bands: Bands) -> str:
+    """Of all ways to fill, ours first, then the best first."""
+    errors = bands.errors()
+    order = sorted(errors, key=lambda name: (name != OURS, errors[name]))
+    rows = [[FILLED_BY[name], f"{errors[name]:.4g}"] for name in order]
+    return table(["filled by", "mean absolute error"], rows, own=0)
 
 
 def _scores(material: Material) -> str:

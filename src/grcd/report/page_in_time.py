@@ -17,11 +17,13 @@ from ..evaluation.contest import chance
 from ..evaluation.guesses import Guesses
 from ..metrics.statistics import STATISTICS
 from ..training.mean import in_words
-from . import drawings
+from . import drawings, first_look
 from . import drawings_in_time as pictures
 from .drawings_in_time import NOISE, names
-from .layout import Section, cards, document, figure, headline, where_from
+from .hover import script
+from .layout import Section, cards, document, figure, headline, span, strongest, where_from
 from .material_in_time import OURS, REFERENCE, SeriesMaterial
+from .pictures import Drawn
 
 FEW = 10  # held-out windows, or forecasts, that say little
 MENTIONED = 3  # comparisons in a headline
@@ -54,7 +56,18 @@ class Comparison:
 
 def html(material: SeriesMaterial) -> str:
     """The whole page."""
-    return document(material.data.name, _summary(material), _sections(material), 9)
+    data = material.data
+    units = [", ".join(unit for unit in data.units if unit)] if any(data.units) else []
+    about = [f"{len(data.graph):,} nodes", f"{len(data.series):,} rows", *span(data.series.times), *units]
+    return document(data.name, about, _summary(material), _sections(material), 10, _hovered(material))
+
+
+def _hovered(material: SeriesMaterial) -> str:
+    """The day, as it was and as it might have been."""
+    picture, channel = material.day, material.shown[0]
+    lines = {"held-out": picture.real[:, :, channel], "generated": picture.generated[:, :, channel]}
+    ends = (pictures.when(material, int(picture.rows[k])) for k in (0, -1))
+    return script(material.data.graph.node_ids, lines, (next(ends), next(ends)), material.data.units[channel])
 
 
 def comparisons(material: SeriesMaterial, rivals: Container[str] | None = None) -> list[Comparison]:
@@ -162,7 +175,19 @@ def _summary(material: SeriesMaterial) -> str:
         f"Method {material.model.config.method}; {len(data.rows('train')):,} training rows and {len(material.test):,} "
         f"held-out ones{every}; {material.how}.{several}"
     )
-    return f"{headline(source, verdict(material), material.same_data, data.notes)}\n{cards(numbers)}"
+    words = headline(source, verdict(material), material.same_data, data.notes)
+    return f"{words}\n{_first(material)}\n{cards(numbers)}"
+
+
+def _first(material: SeriesMaterial) -> str:
+    """What it does, at a glance: no words are needed."""
+    drawn = []
+    if first_look.gap(material) is not None:
+        drawn.append(figure("A gap filled, with its band", first_look.filled, material))
+    if first_look.forecast(material) is not None:
+        drawn.append(figure("A forecast, with its band", first_look.foretold, material))
+    drawn.append(figure("Some hours, held-out and generated", first_look.made_up, material))
+    return f'<div class="first">{"".join(drawn)}</div>'
 
 
 def _sections(material: SeriesMaterial) -> Iterator[Section]:
@@ -262,6 +287,7 @@ def _generated(material: SeriesMaterial) -> Iterator[Section]:
         "kind; neither foretells the other. Grey is a gap.",
         figure("A day of the network, held-out and generated", pictures.day, material),
     )
+    yield _maps(material)
     yield Section(
         "scores",
         "Scores of windows",
@@ -269,6 +295,19 @@ def _generated(material: SeriesMaterial) -> Iterator[Section]:
         "frequency, correlation with the degrees); lower is better. The floor is what training windows score: there is "
         "no need to be below it.",
         _scores(material),
+    )
+
+
+def _maps(material: SeriesMaterial) -> Section:
+    """Four rows of the hours that are drawn first."""
+    some, drawn = first_look.hours(material), Drawn(material.data.graph)
+    rows = [int(row) for row in np.linspace(some.start, some.stop - 1, 4)]
+    return Section(
+        "map",
+        "The network on the map",
+        "Four moments of it, above as they were, below as they were made up. A ring is a gap. Point at a node for its "
+        f"name and its day, held-out and generated.{strongest(drawn)}",
+        figure("The network at four moments", pictures.maps, material, drawn, rows, names=material.data.graph.node_ids),
     )
 
 
@@ -290,9 +329,15 @@ def _leads(material: SeriesMaterial, g: Guesses) -> str:
         for lead in leads[evenly(len(leads), LEADS)].tolist():
             one = g.of((g.lead == lead) & (g.channel == channel))
             if len(one):
-                label = _label(material, f"{lead} row{'s' * (lead > 1)} ahead", channel)
+                label = _label(material, f"{_time(material, lead)} ahead", channel)
                 rows.append([label, *_line(one, methods)])
     return table(["mean absolute error", *map(names, methods), "CRPS", "in 50 %", "in 90 %", "readings"], rows)
+
+
+def _time(material: SeriesMaterial, rows: int) -> str:
+    """So many rows as a time, where rows have dates."""
+    interval = material.data.series.interval
+    return readable(rows * interval) if isinstance(interval, np.timedelta64) else f"{rows} row{'s' * (rows > 1)}"
 
 
 def _line(g: Guesses, methods: list[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import scipy.sparse.csgraph as csgraph
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.colors import AsinhNorm, LogNorm
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 
 from ..core.errors import shortened
@@ -21,11 +24,14 @@ from ..data.dataset import Dataset
 from ..graphs.graph import Graph
 from ..references.covariance import ledoit_wolf
 from ..references.gaussian import spectral
+from .hover import GROUP
 
 WIDTH = 10.0  # of a picture, in inches: letters are the same size in all of them
 MOST_NAMES = 25  # on one axis
 MOST_PLACED = 1000  # nodes that are placed by their distances, and drawn one by one
 MOST_LINES = 500  # edges or nodes that a picture holds one by one; more are drawn as dots of colour
+MOST_EDGES = 300  # of which a map can be read; more than that hide what they join
+SKEWED, PEAKED = 0.1, 0.05  # shares of the range: half of the readings within them look all the same on a linear scale
 INK, EDGE, GRID = "#333333", "#bbbbbb", "#e5e5e5"
 DATA, REFERENCE, SAMPLES = "#1b6ca8", "#e08e0b", "#b3123f"
 
@@ -55,11 +61,24 @@ def layout(graph: Graph) -> np.ndarray:  # (nodes, 2)
     return place[:, ::-1]
 
 
+def edges(graph: Graph) -> np.ndarray:  # (edges, 2)
+    """Those that are drawn: all, or of many the strongest, with those that hold the graph together."""
+    upper = sp.triu(graph.weights, 1).tocoo()
+    pairs = np.stack([upper.row, upper.col], axis=1)
+    if len(pairs) <= MOST_EDGES:
+        return pairs
+    rank = np.argsort(np.argsort(-upper.data, kind="stable"), kind="stable") + 1.0  # the strongest first
+    tree = csgraph.minimum_spanning_tree(sp.csr_array((rank, (upper.row, upper.col)), shape=upper.shape)).data
+    others = np.setdiff1d(np.arange(1, len(pairs) + 1), tree)[: max(0, MOST_EDGES - len(tree))]
+    return pairs[np.isin(rank, np.concatenate([tree, others]))]
+
+
 class Drawn:
     """A graph on paper: where its nodes are, which of them are joined."""
 
     def __init__(self, graph: Graph):
-        self.place, self.edges = layout(graph), np.transpose(sp.triu(graph.weights, 1).nonzero())
+        self.place, self.edges = layout(graph), edges(graph)
+        self.left_out = graph.pairs - len(self.edges)
 
     def maps(self, rows: int, columns: int) -> tuple[Figure, np.ndarray]:
         """Room for so many drawings of the graph, each as tall as the drawing and its title."""
@@ -86,7 +105,9 @@ class Drawn:
         colours["cmap"] = colormaps[colours["cmap"]].with_extremes(bad="none")  # a gap is a ring
         look |= {"plotnonfinite": True, "clip_on": False}
         x, y = self.place.T
-        return axis.scatter(x, y, c=values, edgecolors=INK, zorder=2, rasterized=many, **look, **colours)
+        dots = axis.scatter(x, y, c=values, edgecolors=INK, zorder=2, rasterized=many, **look, **colours)
+        dots.set_gid(None if many else GROUP)
+        return dots
 
 
 def literal(name: object, most: int = 30) -> str:
@@ -100,9 +121,19 @@ def literal(name: object, most: int = 30) -> str:
 def scale(values: np.ndarray, least: float = 0.0) -> dict:
     """Colours for readings: two that meet at zero where readings lie about it, else one range; without outliers.
 
-    The range is at least ``least``: what differs by less should look alike.
+    The range is at least ``least``: what differs by less should look alike. Where most readings would have one colour,
+    because a few are so much larger, it is logarithmic; linear about zero, if there are readings at or below it.
     """
-    low, high = np.nanquantile(values, [0.01, 0.99])
+    low, quarter, half, most, high = np.nanquantile(values, [0.01, 0.25, 0.5, 0.75, 0.99])
+    skewed, peaked = half - low < SKEWED * (high - low), most - quarter < PEAKED * (high - low)
+    if high - low > least and most > quarter and (skewed or peaked):
+        if skewed and low > 0:
+            return {"cmap": "viridis", "norm": LogNorm(low, high)}
+        about = low < 0 < high and min(-low, high) > 0.2 * max(-low, high)
+        ends = (-max(-low, high), max(-low, high)) if about else (low, high)
+        size = np.abs(values[(values != 0) & ~np.isnan(values)])
+        width = max(float(np.quantile(size, 0.1)), 1e-4 * float(size.max()))  # linear below it
+        return {"cmap": "RdBu_r" if about else "viridis", "norm": AsinhNorm(width, *ends)}
     more = max(0.0, least - (high - low)) / 2
     low, high = low - more, high + more
     if low < 0 < high and min(-low, high) > 0.2 * max(-low, high):
@@ -110,13 +141,32 @@ def scale(values: np.ndarray, least: float = 0.0) -> dict:
     return {"cmap": "viridis", "vmin": low, "vmax": high}
 
 
-def signals_on_graph(drawn: Drawn, rows: dict[str, np.ndarray], unit: str = "") -> Figure:
-    """A few signals of each kind, one row a kind, on one colour scale."""
+def written(time: Any) -> str:
+    """A time in words: a date to the minute, or a number."""
+    return str(time.astype("datetime64[m]")).replace("T", " ") if time.dtype.kind == "M" else f"{time:g}"
+
+
+def on_clock(axis: Axes, times: np.ndarray, ticks: int = 9) -> np.ndarray:
+    """Where times stand on an axis, which is made one of dates if they are."""
+    if times.dtype.kind != "M":
+        return times.astype(float)
+    locator = AutoDateLocator(minticks=2, maxticks=ticks)
+    axis.xaxis.set_major_locator(locator)
+    axis.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    return np.asarray(date2num(times), dtype=float)
+
+
+def signals_on_graph(
+    drawn: Drawn, rows: dict[str, np.ndarray], unit: str = "", when: dict[str, list[str]] | None = None
+) -> Figure:
+    """A few signals of each kind, one row a kind, on one colour scale; ``when`` they were, below each."""
     figure, axes = drawn.maps(len(rows), max(len(signals) for signals in rows.values()))
     colours = scale(np.concatenate(list(rows.values())))
     for line, (title, signals) in zip(axes, rows.items(), strict=True):
-        for axis, signal in zip(line, signals, strict=False):
-            dots = drawn.signal(axis, signal, **colours)
+        for axis, signal, time in zip_longest(line, signals, (when or {}).get(title, [])):
+            if axis is not None and signal is not None:
+                dots = drawn.signal(axis, signal, **colours)
+                axis.text(0.5, 0, time or "", transform=axis.transAxes, ha="center", va="top", fontsize=8, color=INK)
         line[0].set_title(title, loc="left", fontsize=12, color=INK)
     label = f"signal{f' ({literal(unit)})' if unit else ''}"
     figure.colorbar(dots, ax=axes, shrink=0.7, label=label, extend="both")

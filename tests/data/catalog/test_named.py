@@ -158,7 +158,7 @@ def test_one_module_is_all_a_named_dataset_takes(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(catalog, "__path__", [*catalog.__path__, str(tmp_path)])
     listed, settings = catalog.discovered()
-    assert [*listed] == ["sbm-c1", "sbm-c4", "sbm-c16", "toy", "aqi36", "beijing", "metr-la", "molene"]
+    assert [*listed] == ["city", "sbm-c1", "sbm-c4", "sbm-c16", "toy", "aqi36", "beijing", "metr-la", "molene"]
     assert [*settings] == ["metr-la", "molene", "sbm-c1", "sbm-c4", "sbm-c16", "toy"]
     monkeypatch.setattr(catalog, "DATASETS", listed)
     assert np.array_equal(grcd.load_dataset("toy").train, toy().train)

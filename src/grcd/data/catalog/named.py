@@ -61,6 +61,13 @@ class Generated(NamedDataset):
         options.refuse_changed(f"the built-in {self.name}", {"data_dir"})
         return Opened.ready(self.make(), options, self.name)
 
+    def series(self, options: Options) -> SeriesDataset:
+        """Where they have times: the same rows, split as they are."""
+        made = self.opened(options)
+        if made.table.times is None or made.graph is None:
+            return super().series(options)
+        return assembled(self.name, Channels.of({UNNAMED: made.table}, self.name), made.graph, options, self.name)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Published(NamedDataset):
