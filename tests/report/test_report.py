@@ -306,12 +306,13 @@ def test_what_cannot_be_reported_is_refused_and_leaves_nothing(folder, tiny, qui
     named = run("report", "arrays", "--data", folder / "tiny.npz", "--out", "page.html", "-n", 12, cwd=tmp_path)
     assert named[0] == 0
     assert "not a run folder" in refused(run("report", "nowhere", cwd=tmp_path))
+    assert "n = 0" in refused(run("report", "run", "-n", 0, "--out", tmp_path / "none.html", cwd=folder))
     shutil.copytree(folder / "run", tmp_path / "moved")
     (tmp_path / "moved/report.html").unlink(missing_ok=True)
+    (folder / "tiny.npz").unlink()
     moved = refused(run("report", "moved", cwd=tmp_path))
     assert "tiny.npz" in moved
     assert "--data FILE" in moved
-    assert "n = 0" in refused(run("report", "run", "-n", 0, "--out", tmp_path / "none.html", cwd=folder))
     assert not (tmp_path / "moved/report.html").exists()
     assert not (tmp_path / "none.html").exists()
 
