@@ -5,15 +5,16 @@ neither while building nor by a reader's browser, which may open the pages from 
 """
 
 import re
+import tomllib
 from html.parser import HTMLParser
-from importlib.metadata import version as version_of
 from pathlib import Path
 from urllib.parse import unquote
 
 from sphinx.errors import ExtensionError
 
+ROOT = Path(__file__).parents[1]
 project, author = "GRCD", "the GRCD authors"
-version = release = version_of("grcd")
+version = release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 root_doc = "docs/index"
 include_patterns = ["docs/*.md", "docs/*.rst", "results/*.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 extensions = ["myst_parser", "sphinx.ext.autodoc"]

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -96,3 +97,7 @@ def test_the_pages_are_built_without_a_warning_and_without_a_broken_link(tmp_pat
     api = (tmp_path / "docs/api.html").read_text()
     assert all(f'id="grcd.GRCD.{name}"' in api for name in ("fit", "sample", "impute", "forecast", "predict_df"))
     assert (tmp_path / "searchindex.js").read_text().startswith("Search.setIndex(")
+    if browser := shutil.which("chromium") or shutil.which("google-chrome"):  # the search works from a folder
+        quiet = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000", "--dump-dom"]
+        asked = [*quiet, f"--user-data-dir={tmp_path / 'profile'}", f"{(tmp_path / 'search.html').as_uri()}?q=impute"]
+        assert 'href="docs/filling.html' in subprocess.run(asked, capture_output=True, text=True, timeout=300).stdout
