@@ -21,6 +21,7 @@ import numpy as np
 from ..core.rows import BLOCK, blocks, evenly
 
 MANY, PLENTY = 0.01, 0.1  # shares of the readings that are no accident at an end, and in the midst of others
+CROWD = 0.2  # a share at an end that makes a shape of its own
 BESIDE, FEWER = 3, 3.0  # values just inside an end, and how many times fewer there are of each
 HANDFUL = 10  # values that are all there are
 ENOUGH = 50  # readings from which any of this can be told
@@ -81,7 +82,7 @@ class Kind:
     @property
     def crowded(self) -> bool:
         """Whether many readings are at an end."""
-        return max(self.low_share, self.high_share) >= PLENTY
+        return max(self.low_share, self.high_share) >= CROWD
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

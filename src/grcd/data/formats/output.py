@@ -81,17 +81,16 @@ class Output:
 
 
 def without_points(frame: DataFrame) -> DataFrame:
-    """For text: a column of whole numbers, or of a variable that has only such, without decimal points."""
+    """For text: a variable of which all readings are whole numbers, without decimal points."""
+    names = [name for name in frame.columns if name != "time" and frame[name].dtype.kind == "f"]
+    values = frame[names].to_numpy()
+    broken = (np.isfinite(values) & ((np.rint(values) != values) | (np.abs(values) >= 2**53))).any(axis=1)
     variable = frame["variable"].to_numpy() if "variable" in frame else np.zeros(len(frame))
-    for name in frame.columns:
-        values = frame[name].to_numpy()
-        if name == "time" or values.dtype.kind != "f":
-            continue
-        broken = np.isfinite(values) & ((np.rint(values) != values) | (np.abs(values) >= 2**53))
-        whole = ~np.isin(variable, np.unique(variable[broken])) if broken.any() else np.ones(len(values), dtype=bool)
+    whole = ~np.isin(variable, np.unique(variable[broken]))
+    for name in names if whole.any() else ():
         if whole.all():
             frame[name] = frame[name].astype("Int64")
-        elif whole.any():
-            cells = zip(values.tolist(), (whole & ~np.isnan(values)).tolist(), strict=True)
+        else:
+            cells = zip(frame[name].tolist(), (whole & frame[name].notna()).tolist(), strict=True)
             frame[name] = np.array([int(value) if yes else value for value, yes in cells], dtype=object)
     return frame
