@@ -6,8 +6,10 @@ training it is the time of its updates and validations, as the run logs it, besi
 the time of the whole command, start of the workers included, and also from the first file to the last. That both ways
 end with the same is looked at too: weights to rounding, files to the byte. Needs the cores for itself.
 
+What is measured is written at once, and not measured again with the same sources: the same command goes on.
+
     python benchmarks/cluster.py --out results/cluster.json
-    python benchmarks/cluster.py --small --out /tmp/cluster.json
+    python benchmarks/cluster.py --small --out small.json                        to see that it works
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +40,7 @@ TRAININGS = {  # `grcd train` on single moments, by the paper's network, and on 
     "windows": ["--window", "12", "--calendar", "none", "--set", "validate_every=50"],
 }
 DRAWS = ["-n", "30", "--nfe", "8"]
+FILLED = ("moments", "windows")
 
 
 # -- data --------------------------------------------------------------------------------------------------------------
@@ -77,10 +81,15 @@ def timed(command: list[str], folder: Path) -> float:
     return time.perf_counter() - began
 
 
+def training(kind: str, updates: int) -> list[str]:
+    """The command, but for how it is started and where it writes."""
+    common = ["train", "--data", "rows.parquet", "--graph", "nodes.csv", "--device", "cpu", "--force", *TRAININGS[kind]]
+    return [*common, "--max-updates", str(updates), "--set", f"patience={updates}", "--seed", str(SEED)]
+
+
 def trainings(folder: Path, kind: str, updates: int, repeats: int) -> dict:
     """One process against two."""
-    common = ["train", "--data", "rows.parquet", "--graph", "nodes.csv", "--device", "cpu", "--force"]
-    common += [*TRAININGS[kind], "--max-updates", str(updates), "--set", f"patience={updates}", "--seed", str(SEED)]
+    common = training(kind, updates)
     seconds: dict[str, list[float]] = {"one": [], "two": []}
     whole: dict[str, list[float]] = {"one": [], "two": []}
     for _ in range(repeats):
@@ -133,21 +142,36 @@ def main() -> None:
     options.add_argument("--out", default="results/cluster.json")
     options.add_argument("--repeats", type=int, default=2)
     options.add_argument("--small", action="store_true", help="to see that it works")
+    options.add_argument("--note", default="", help="what else was running")
     args = options.parse_args()
-    size = SIZES[args.small]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_data(folder, size["nodes"], size["rows"], size["parts"])
-        trained = {kind: trainings(folder, kind, n, args.repeats) for kind, n in size["updates"].items()}
-        runs = ("moments-one", "windows-one")
-        filled = {run.removesuffix("-one"): fillings(folder, run, size["parts"], args.repeats) for run in runs}
     from provenance import provenance
+    from scale import sources
 
     from grcd.core.files import write_json
 
+    size = SIZES[args.small]
     about = {"nodes": size["nodes"], "rows": size["rows"], "seed": SEED, "repeats": args.repeats, "threads": 1}
-    write_json(args.out, {**provenance("cpu"), **about, "training": trained, "filling": filled})
-    print(json.dumps({"training": trained, "filling": filled}, indent=1))
+    where = provenance("cpu") | about | {"note": args.note, "sources": sources()}
+    done: dict[str, dict] = {"training": {}, "filling": {}}
+    with suppress(OSError, ValueError, KeyError):
+        before = json.loads(Path(args.out).read_text())
+        if all(before[key] == where[key] for key in ("sources", "hardware", *about)):
+            done = {part: before[part] for part in done}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_data(folder, size["nodes"], size["rows"], size["parts"])
+        for kind, updates in size["updates"].items():
+            if kind not in done["training"]:
+                done["training"][kind] = trainings(folder, kind, updates, args.repeats)
+                write_json(args.out, where | done)
+        for kind in FILLED:
+            run = f"{kind}-one"
+            if kind not in done["filling"]:
+                if not (folder / run).exists():
+                    timed([*ONE, *training(kind, size["updates"][kind]), "--out", run], folder)
+                done["filling"][kind] = fillings(folder, run, size["parts"], args.repeats)
+                write_json(args.out, where | done)
+    print(json.dumps(done, indent=1))
 
 
 if __name__ == "__main__":

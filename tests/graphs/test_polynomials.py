@@ -14,7 +14,7 @@ from grcd.graphs.graph import Graph, LargeSpectrum
 from grcd.graphs.polynomials import largest_eigenvalue, series
 from grcd.networks import gnn
 
-NODES = 300
+NODES = 2000
 PLACES = np.random.default_rng(0).random((NODES, 2))
 SMALL = Graph.from_coordinates(PLACES)
 DENSE, SPARSE = SMALL.spectrum, LargeSpectrum(SMALL.normalized)
@@ -60,7 +60,7 @@ def test_frequencies_of_a_large_graph_are_refused_in_words(monkeypatch):
     monkeypatch.setattr(graphs, "LARGE", 100)
     spectrum = Graph.from_coordinates(PLACES).spectrum
     for ask in (lambda: spectrum.lam, lambda: spectrum.U, spectrum.scaled, lambda: X @ spectrum.basis):
-        with pytest.raises(InputError, match="all frequencies of a graph of 300 nodes"):
+        with pytest.raises(InputError, match="all frequencies of a graph of 2,000 nodes"):
             ask()
 
 

@@ -20,6 +20,7 @@ from grcd.references.gaussian import Gaussian
 from grcd.references.observations import Observations
 from grcd.references.reference import Reference
 from grcd.references.sparse import Sparse
+from grcd.references.sparse_mixture import SparseMixture
 
 ALL = MEMBERS | WINDOWED
 U = torch.linspace(0.05, 0.95, BATCH).double()
@@ -121,7 +122,7 @@ def test_uniform_numbers_choose_the_component_and_noise_is_multiplied_by_the_roo
         drawn = reference.draw(kicks, q, middle.expand(len(kicks)))
         root = drawn[1:] - drawn[0]
         close(drawn[0], m, size=1.0)
-        if q > 0 or not isinstance(reference, Sparse):  # whose root without noise is that of its factor
+        if q > 0 or not isinstance(reference, Sparse | SparseMixture):  # whose root without noise is that of its factor
             close(root, root.T, size=root)
         close(root.T @ root, C + q**2 * np.eye(member.d))
         close(reference.draw(member.x, q, middle.expand(BATCH)), m + member.x @ root)

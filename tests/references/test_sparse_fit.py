@@ -7,7 +7,8 @@ import torch
 from laws import close
 
 from grcd.core import factors
-from grcd.core.errors import InputError
+from grcd.core.errors import InputError, InputWarning
+from grcd.graphs import graph as graphs
 from grcd.graphs.graph import Graph
 from grcd.references import neighbours, sparse_fit, sparse_gaps
 from grcd.references.precision import Given, Regressions
@@ -149,6 +150,14 @@ def test_isolated_nodes_are_by_themselves():
     fitted = sparse_fit.fit(x, x[:50], graph, ranks=(0,)).precision
     assert not fitted.Q[NODES:, :NODES].nnz
     close(1 / fitted.D[NODES:], 1 / x[:, NODES:].square().mean(0), 1e-5)
+
+
+def test_a_large_graph_in_parts_says_so(monkeypatch):
+    monkeypatch.setattr(graphs, "LARGE", 50)
+    W = sp.csr_array(sp.block_diag([GRAPH.weights, GRAPH.weights, sp.csr_array((40, 40))]))
+    with pytest.warns(InputWarning, match="falls into 42 parts, 40 of them single nodes: .* wide modes alone"):
+        sparse_fit.say_apart(Graph.from_adjacency(W))
+    sparse_fit.say_apart(GRAPH)
 
 
 def test_a_dense_graph_is_refused_with_its_count_of_pairs(monkeypatch):

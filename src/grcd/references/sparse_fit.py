@@ -24,13 +24,15 @@ polynomials.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from ..core import factors
-from ..core.errors import InputError
+from ..core.errors import InputError, InputWarning
 from ..core.rows import evenly
 from ..core.streams import Stream
 from ..graphs.graph import Graph
@@ -69,6 +71,7 @@ def fit_windows(
     """Of z-scored windows (windows, d), NaN where missing: the reference, how many rows it goes back, and the
     log-likelihood of validation windows, in nats a reading, by what was tried."""
     refuse_dense(space.graph)
+    say_apart(space.graph)
     x, held_out = some_of(train, SIGNALS), some_of(val, VALIDATED)
     columns = of_columns(space)
     beside = of_windows(columns, space.steps)
@@ -111,6 +114,15 @@ def refuse_dense(graph: Graph) -> None:
         )
 
 
+def say_apart(graph: Graph) -> None:
+    """A large graph in parts: nothing but modes that all nodes share says anything across."""
+    parts, single = graph.components if graph.large else 1, int((graph.degree == 0).sum())
+    if parts > 1:
+        what = f"the graph falls into {parts:,} parts, {single:,} of them single nodes"
+        do = "what they have in common are wide modes alone; give more edges or neighbours if they belong together"
+        warnings.warn(f"{what}: {do}", InputWarning, stacklevel=2)
+
+
 def some_of(signals: Tensor, most: int) -> np.ndarray:  # (at most most, nodes)
     return (signals if len(signals) <= most else signals[evenly(len(signals), most)]).cpu().numpy()
 
@@ -129,6 +141,7 @@ class Task:
     def of(cls, graph: Graph, val: Tensor) -> Task:
         """Of single moments on a graph."""
         refuse_dense(graph)
+        say_apart(graph)
         return cls(Neighbours(graph.weights), graph.weights, some_of(val, VALIDATED), graph)
 
     def fitted(self, x: np.ndarray, ranks: tuple[int, ...], seed: int) -> tuple[Sparse, np.ndarray]:

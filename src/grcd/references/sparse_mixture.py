@@ -27,11 +27,11 @@ class SparseMixture(Mixture):
         for k, part in enumerate(self.parts):
             yield self.means[k, None, None], part
 
-    def scalar(self) -> Sparse:  # type: ignore[override]
-        """About zero, for it has no mean to be about."""
+    def scalar(self) -> Self:
         within = sum(float(w) * part.mean_variance for w, part in zip(self.weights, self.parts, strict=True))
         between = float(self.weights @ (self.means - self.mean).square().mean(1))
-        return Sparse.alike(self.d, within + between, self.parts[0].device)
+        part: Any = Sparse.alike(self.d, within + between, self.parts[0].device)
+        return type(self)(torch.ones_like(self.weights[:1]), self.mean[None], (part,))
 
     def drawn(self, z: Tensor, observed: Tensor, xi: Tensor) -> Tensor:  # (signals, draws, d)
         readings = Observations(torch.where(observed, z.double(), torch.nan))
