@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy import stats
+from scipy.special import stdtrit
 
 from ..data import Dataset
 from ..data.series_dataset import SeriesDataset
@@ -107,5 +107,5 @@ def _compared(
     edges = np.linspace(0, rows, count + 1).astype(int).tolist()
     parts = [slice(a, b) for a, b in pairwise(edges)]
     gains = [score(reference, part).ammd - score(x, part).ammd for part in parts]
-    noise = float(stats.t.ppf(SURE, count - 1) * np.std(gains, ddof=1) / math.sqrt(count))
+    noise = float(stdtrit(count - 1, SURE) * np.std(gains, ddof=1) / math.sqrt(count))
     return Beside(own, gain, noise, rows, what)

@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from ..core.errors import InputWarning
 from ..core.tables import aligned
@@ -220,7 +220,7 @@ def _gains(
 def chance(gains: np.ndarray, group: np.ndarray) -> float:
     """What the mean of gains (readings,) that come in groups has to exceed to be more than chance; infinite of one."""
     groups = len(np.unique(group))
-    return float(stats.t.ppf(SURE, groups - 1)) * standard_error(gains, group) if groups > 1 else np.inf
+    return float(stdtrit(groups - 1, SURE)) * standard_error(gains, group) if groups > 1 else np.inf
 
 
 def merged(
