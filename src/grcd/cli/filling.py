@@ -123,7 +123,7 @@ def _moments(
 
     origin = Origin.of_run(model.facts)
     marks, common = marks or origin.markers or (), common or origin.common
-    table = read_observed(file, model.graph, marks, common, True, origin.dropped)
+    table = read_observed(file, model.graph, marks, common, True, origin.dropped, origin.label)
     n, nfe, *others = draws
     parts = model.fillings(table.x, n, EVALUATIONS if nfe is None else nfe, *others)
     fillings = ((rows, drawn[:, :, table.order]) for rows, drawn in parts)

@@ -63,7 +63,9 @@ class Scores:
 def moments(model: GRCD, file: str, posterior: str, nodes: bool, common: bool, seed: int, out: str) -> Scores:
     """Of signals by themselves."""
     origin = Origin.of_run(model.facts)
-    table = read_observed(file, model.graph, origin.markers or (), common or origin.common, dropped=origin.dropped)
+    table = read_observed(
+        file, model.graph, origin.markers or (), common or origin.common, dropped=origin.dropped, label=origin.label
+    )
     readings = (~np.isnan(table.x)).sum(axis=1)
     likelihood, error = model.log_prob(table.x, posterior, seed=seed)
     refuse_not_finite(np.stack([likelihood, error]), out or "the log-likelihoods")

@@ -175,7 +175,7 @@ def augment(
     file = windows.moments_only(signals, "--signals", covariates=covariates, every=every)
     origin = Origin.of_run(model.facts)
     common = common or origin.common
-    table = read_observed(file, model.graph, origin.markers or (), common, dropped=origin.dropped)
+    table = read_observed(file, model.graph, origin.markers or (), common, dropped=origin.dropped, label=origin.label)
     variations = model.augment(table.x, strength, n, nfe, seed)[:, :, table.order]
     times = table.times if n == 1 else None  # of several variations none is the one of that time
     write_signals(out, variations.reshape(-1, len(table.order)), tuple(table.node_ids), model.unit, times, table.clock)

@@ -217,7 +217,7 @@ def observed(
     wanted = Wanted(series.space.graph, series.channels, series.units, series.interval)
     origin = Origin.of_run(model.facts)
     marks, common = missing or origin.markers or (), common or origin.common
-    return read_observed_series(files, wanted, marks, common, absent, every, origin.dropped)
+    return read_observed_series(files, wanted, marks, common, absent, every, origin.dropped, origin.label)
 
 
 def filled(series: SeriesModel, table: ObservedSeries, times: Any, levels: Sequence[float]) -> Filled:
@@ -304,7 +304,7 @@ def evaluate(
     from ..evaluation import windows as evaluation
 
     if asked:
-        do = f"leave {'it' if len(asked) == 1 else 'them'} out; grcd report RUN compares with the run's own reference"
+        do = f"leave {'it' if len(asked) == 1 else 'them'} out: the run's own reference is beside anyway"
         raise InputError(f"{', '.join(asked)} for windows", "aMMD and the floor: the rest is of single rows", do)
     data = load_series(**source)
     signals = read_samples(file, data, common)

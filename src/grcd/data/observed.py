@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,10 +15,12 @@ from ..graphs.graph import Graph
 from ..graphs.space import SignalSpace
 from . import gaps
 from .formats.signals import read_signals
-from .formats.table import Table
+from .formats.table import NoLabel, Table
 from .matching import fitted
 from .normalizer import check_signals
 from .notes import Note, warn
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +41,10 @@ def read_observed(
     common: bool = False,  # drop columns that the graph does not have
     absent: bool = False,  # a node without a column has a gap everywhere
     dropped: Collection[str] = (),  # nodes that the training left out, and that are left out here
+    label: str | None = None,  # the split column of the training, which may be here too
 ) -> Observed:
     """Signals from a file, with one column for each node of the graph."""
-    table = without(dropped, read_signals(file, nodes=graph.node_ids))
+    table = without(dropped, unlabelled(partial(read_signals, file, nodes=graph.node_ids), label))
     table = with_gaps(table, graph, str(file)) if absent else table
     values = np.array(table.values, np.float64)  # a copy: columns are put in order in place
     gaps.mark(values, missing)
@@ -49,6 +54,14 @@ def read_observed(
     names = [name for name in table.node_ids or graph.node_ids if name in place]
     x = check_signals(x, SignalSpace(graph), str(file), least=1, gaps=True)
     return Observed(x, table.times, names, [place[name] for name in names], table.clock)
+
+
+def unlabelled(read: Callable[..., T], label: str | None) -> T:
+    """What ``read(label=...)`` reads, whether or not there is such a column."""
+    try:
+        return read(label=label)
+    except NoLabel:
+        return read(label=None)
 
 
 def without(dropped: Collection[str], table: Table) -> Table:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from .formats.table import Table
 from .matching import fitted
 from .normalizer import check_signals
 from .notes import Note, warn
-from .observed import with_gaps, without
+from .observed import unlabelled, with_gaps, without
 from .series import Series, interval_of
 from .timeline import refuse_interval
 
@@ -71,10 +72,11 @@ def read_observed_series(
     absent: bool = False,  # a node or a channel that is not there has a gap everywhere
     every: str | None = None,
     dropped: Collection[str] = (),  # nodes that the training left out, and that are left out here
+    label: str | None = None,  # the split column of the training, which may be here too
 ) -> ObservedSeries:
     """Rows in time from a file, or from several, each as `NAME=FILE`."""
     where = ", ".join(str(named(file)[1]) for file in files)
-    tables = read_channels(files, nodes=wanted.graph.node_ids)
+    tables = unlabelled(partial(read_channels, files, nodes=wanted.graph.node_ids), label)
     own = [name for name in tables if name and not (len(files) == 1 and named(files[0])[0])]  # names that a file has
     long = len(files) > 1 or any(table.long for table in tables.values())
     channels = Channels.of(tables, where)

@@ -53,6 +53,11 @@ class Origin:
         return tuple(map(str, (self.options or {}).get("drop", ())))
 
     @property
+    def label(self) -> str | None:
+        """The column that said which split a row belongs to."""
+        return self.split_by if self.split_by not in ("chronological", "random") else None
+
+    @property
     def common(self) -> bool:
         """Whether the options left out what only the signals or only the graph had."""
         return bool((self.options or {}).get("common", False))

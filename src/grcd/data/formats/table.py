@@ -97,10 +97,14 @@ def unit_of(unit: ArrayLike, where: str) -> str:
 # -- named columns ---------------------------------------------------------------------------------------------------
 
 
+class NoLabel(InputError):
+    """A split column that is not there."""
+
+
 def refuse_no_label(label: str | None, names: list[str], path: Path) -> None:
     """A split column that is named has to be there."""
     if label is not None and label not in names:
-        raise InputError(
+        raise NoLabel(
             f"{path} without a column {label!r}",
             "the column that says train, val or test",
             "check its name, or split by `chronological` or `random`",
