@@ -311,7 +311,7 @@ MEMBERS: dict[str, Member] = {
     "mixture": several("spectral", "full", "diagonal")(PROBLEM),
     "mixture of low rank": several("low rank", "low rank", "low rank")(PROBLEM),
     "mixture of one": several("full")(PROBLEM),
-    "mixture of sparse": several("sparse", "sparse", "sparse", mixture=SparseMixture)(PROBLEM),
+    "mixture of one sparse": several("sparse", mixture=SparseMixture)(PROBLEM),
 }
 WINDOWED: dict[str, Member] = {
     "stationary": of_windows("stationary")(WINDOWS),

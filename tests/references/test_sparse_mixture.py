@@ -3,9 +3,12 @@
 import numpy as np
 import scipy.sparse as sp
 import torch
+from laws import close
 
 from grcd.graphs.graph import Graph
-from grcd.references import sparse_mixture_fit
+from grcd.references import gaussian, sparse_mixture_fit
+from grcd.references.mixture import Mixture
+from grcd.references.observations import Observations
 from grcd.references.precision import Given
 from grcd.references.sparse import Sparse
 from grcd.references.sparse_mixture import SparseMixture, from_tensors, mixed
@@ -52,3 +55,19 @@ def test_one_regime_stays_one():
     truth = field(0.2)
     train, val = drawn(truth, 500, 1), drawn(truth, 100, 2)
     assert isinstance(sparse_mixture_fit.fit(train, val, GRAPH, ranks=(0,)), Sparse)
+
+
+def test_it_says_what_the_mixture_of_the_dense_parts_says():
+    random = np.random.default_rng(5)
+    own = mixed(np.array([0.6, 0.4]), 0.2 * random.standard_normal((2, NODES)), [field(0.4), field(0.3)])
+    dense = Mixture(own.weights, own.means, tuple(gaussian.full(part.covariance().numpy()) for part in own.parts))
+    x = torch.from_numpy(random.standard_normal((4, NODES)))
+    for q in (0.0, 0.5):
+        for one, other in zip(own.scored(x, q), dense.scored(x, q), strict=True):
+            close(one, other, 1e-9)
+    seen = torch.from_numpy(random.random((4, NODES)) < 0.2)
+    readings = Observations(torch.where(seen, x, torch.nan))
+    close(own.condition(readings).mean, dense.condition(readings).mean, 1e-9)
+    close(own.condition(readings).log_evidence, dense.condition(readings).log_evidence, 1e-9)
+    xi = torch.from_numpy(random.standard_normal((4, 5, NODES)))
+    assert torch.equal(own.drawn(x, seen, xi), own.posterior(x, seen, xi).draws)

@@ -34,10 +34,11 @@ class SparseMixture(Mixture):
         return type(self)(torch.ones_like(self.weights[:1]), self.mean[None], (part,))
 
     def drawn(self, z: Tensor, observed: Tensor, xi: Tensor) -> Tensor:  # (signals, draws, d)
-        readings = Observations(torch.where(observed, z.double(), torch.nan))
-        share = self.condition(readings).weights
-        chosen, first = chosen_by(share[:, None], xi[..., 0])
-        xi = torch.cat([first[..., None].to(xi), xi[..., 1:]], dim=-1)
+        chosen = torch.zeros(xi.shape[:2], dtype=torch.long, device=xi.device)
+        if len(self.parts) > 1:
+            share = self.condition(Observations(torch.where(observed, z.double(), torch.nan))).weights
+            chosen, first = chosen_by(share[:, None], xi[..., 0])
+            xi = torch.cat([first[..., None].to(xi), xi[..., 1:]], dim=-1)
         draws = torch.empty_like(xi)
         for k, (mean, part) in enumerate(zip(self.means, self.parts, strict=True)):
             rows = (chosen == k).any(1).nonzero()[:, 0]
