@@ -361,7 +361,9 @@ def test_variations_keep_the_layout(folder, grcd_here):
 def test_evaluation_takes_data_and_options_from_the_run(folder, grcd_here):
     grcd_here("sample", "moments", "-n", 30, "--out", "m.npz", "--force")
     asked = grcd_here("evaluate", "m.npz", "--data", "temp.csv", "--graph", "g.csv", "--json")
-    assert grcd_here("evaluate", "m.npz", "--run", "moments", "--json") == asked
+    by_run = json.loads(grcd_here("evaluate", "m.npz", "--run", "moments", "--json"))
+    assert by_run.pop("reference")["held_out"] == 48  # a run has its own reference beside
+    assert by_run == json.loads(asked)
 
 
 @pytest.mark.parametrize(("run", "step"), [("one", "h"), ("moments", "D")])
@@ -442,7 +444,11 @@ def test_windows_are_evaluated_against_the_data_of_the_run(folder, grcd_here, ru
     data = load_series(files, "g.csv")  # the command has changed the folder
     order = [windows.node_ids.index(node) for node in model.graph.node_ids]
     expected = evaluate(windows.signals[:, :, order], data).to_dict()
-    assert json.loads(grcd_here("evaluate", "w.csv", "--run", run, "--json")) == expected
+    found = json.loads(grcd_here("evaluate", "w.csv", "--run", run, "--json"))
+    beside = found.pop("reference")  # the run's own
+    assert found == expected
+    assert beside["noise"] is None  # too few windows are held out
+    assert f"{beside['held_out']} held-out windows: nothing can be said" in grcd_here("evaluate", "w.csv", "--run", run)
     assert f"{expected['ammd']:.4f}" in grcd_here("evaluate", "w.csv", "--run", run)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from grcd.core.errors import InputWarning
-from grcd.evaluation import contest
+from grcd.evaluation import contest, hiding
 from grcd.evaluation.contest import COLUMNS, NETWORK, REFERENCE, Contest, chance, decided, merged
 from grcd.evaluation.guesses import Guesses, joined
 from grcd.tasks.columns import Columns
@@ -103,3 +103,11 @@ def test_groups_of_several_tables_are_apart():
     assert len(np.unique(both.group)) == 5
     assert NETWORK not in both.draws
     assert both.loss("mean").sum() == pytest.approx(one.loss("mean").sum() + two.loss("mean").sum(), rel=1e-12)
+
+
+def test_what_is_used_is_said_by_kind():
+    one, other = (settled(guesses(**{own: 1.0, "mean": 2.0})) for own in (COLUMNS, REFERENCE))
+    families = dict(zip(hiding.FAMILIES, (one, one, one), strict=True))
+    assert Contest(families, 9, 0, "").used() == "node by node for points, spells and sensors"
+    mixed = "node by node for spells, the reference for points and sensors"
+    assert Contest(families | {"points": other, "sensors": other}, 9, 0, "").used() == mixed

@@ -162,7 +162,7 @@ def kept(model: GRCD, steps: int) -> list[str]:
     if "network" in result:
         not_used = "the network is not clearly better, so the reference is used alone"
         not_used = not_used if result["updates"] else "no network was trained: the reference is used alone"
-        used = "the network is used" if result["network"] else not_used
+        used = "the network is kept" if result["network"] else not_used
         lines.append("; ".join(part for part in (used, crps) if part))
     return lines
 

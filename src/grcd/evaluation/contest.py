@@ -168,11 +168,9 @@ class Contest:
         return "\n".join(self.lines())
 
     def used(self) -> str:
-        """As "the network for points and spells, the reference for sensors"."""
+        """As "the reference for sensors, the network for points and spells"."""
         by = {won: [name for name, family in self.families.items() if family.won == won] for won in OURS}
-        parts = [
-            f"{TITLES[won].removeprefix('ours: ')} for {' and '.join(which)}" for won, which in by.items() if which
-        ]
+        parts = [f"{TITLES[won].removeprefix('ours: ')} for {_listed(which)}" for won, which in by.items() if which]
         return ", ".join(parts)
 
     def _line(self, method: str) -> list[str]:
@@ -221,6 +219,11 @@ def chance(gains: np.ndarray, group: np.ndarray) -> float:
     """What the mean of gains (readings,) that come in groups has to exceed to be more than chance; infinite of one."""
     groups = len(np.unique(group))
     return float(stdtrit(groups - 1, SURE)) * standard_error(gains, group) if groups > 1 else np.inf
+
+
+def _listed(names: list[str]) -> str:
+    """As "points, spells and sensors"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def merged(
