@@ -42,7 +42,7 @@ def demo(
     ] = False,
     seed: Seed = 0,
 ) -> None:
-    """Fill gaps, foretell and make up days of a simulated city: two minutes on a laptop, nothing needed."""
+    """Fill gaps, foretell and make up days of a simulated city: minutes on a laptop, nothing needed."""
     from . import demo as in_time
     from . import paper_demo
 

@@ -1,4 +1,4 @@
-"""The demo: a simulated city with gaps, filled, foretold and made up, in two minutes on two cores.
+"""The demo: a simulated city with gaps, filled, foretold and made up, in under three minutes on two cores.
 
     city  ->  train, windows of four hours  ->  hide held-out readings, fill them  ->  foretell two hours
           ->  make up the held-out days from nothing  ->  one table, one page

@@ -73,8 +73,8 @@ def _legend(figure: Figure, axis: Axes) -> None:
 def legend_below(figure: FigureBase, axis: Axes) -> None:
     """Small, for a panel by itself."""
     handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, frameon=False, labelcolor=INK, fontsize=7, ncols=6, columnspacing=1.0,
-                  handlelength=1.4, loc="outside lower center")  # fmt: skip
+    figure.legend(handles, labels, frameon=False, labelcolor=INK, fontsize=7, ncols=6, columnspacing=0.7,
+                  handlelength=1.2, loc="outside lower center")  # fmt: skip
 
 
 def _columns(material: SeriesMaterial, g: Guesses) -> Iterator[tuple[slice, int, int]]:
