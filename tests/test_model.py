@@ -268,6 +268,7 @@ def test_fit_returns_the_model_and_the_seed_decides_what_it_learns(brief, tiny, 
 
 def test_the_default_is_the_method_of_that_name_with_settings_of_its_own(tiny, quick, sides):
     chosen = {"backbone": "node", "lr": 1e-3, "stopping": "gain", "max_updates": 12_000}
+    chosen |= {"marginals": "auto", "integers": "auto", "support": "auto"}  # until there are data
     plain = grcd.GRCD(tiny.graph, "grcd-rho3", device="cpu").config.to_dict()
     assert grcd.GRCD(tiny.graph, device="cpu").config.to_dict() == plain | chosen | {"method": "grcd"}
     given = grcd.GRCD(tiny.graph, device="cpu", lr=0.5, backbone="gnn").config

@@ -82,7 +82,9 @@ def run(cells, folder, **chosen):
 
 def test_one_network_a_seed_serves_all_settings_of_both_suites(small, tmp_path, monkeypatch):
     fits, fit = [], grcd.GRCD._fit_series
-    monkeypatch.setattr(grcd.GRCD, "_fit_series", lambda self, *args: fits.append(args[0]["train"]) or fit(self, *args))
+    monkeypatch.setattr(
+        grcd.GRCD, "_fit_series", lambda self, *args, **how: fits.append(args[0]["train"]) or fit(self, *args, **how)
+    )
     cells = suites.cells("imputation", seeds=[0, 1]) + suites.cells("forecast", seeds=[0])
     assert run(cells, tmp_path) == (len(cells), 0)
     # grcd of two seeds for one suite, the first of them again for the other; and one that was not shown everything

@@ -206,7 +206,7 @@ def test_signals_are_the_recipe_written_out():
 
 
 def test_an_unknown_dataset_is_refused_with_the_known_ones():
-    with pytest.raises(grcd.InputError, match=r"(?s)one of sbm-c1, sbm-c4, sbm-c16.*sbm-c4"):
+    with pytest.raises(grcd.InputError, match=r"(?s)one of city, sbm-c1, sbm-c4, sbm-c16.*sbm-c4"):
         grcd.load_dataset("sbm-4")
 
 
