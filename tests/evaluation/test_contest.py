@@ -43,6 +43,18 @@ def test_the_nearest_of_ours_is_used_and_the_network_only_if_it_gains_more_than_
         assert settled(guesses(groups, **{COLUMNS: 2.0, REFERENCE: 1.0, NETWORK: 0.9}, **simple)).won != NETWORK
 
 
+@pytest.mark.parametrize("larger", [REFERENCE, NETWORK])
+@pytest.mark.parametrize(("off", "groups", "taken"), [(1.02, 30, True), (1.02, 1, True), (1.6, 30, False)])
+def test_what_gains_over_all_families_is_taken_in_each_unless_it_clearly_loses_there(larger, off, groups, taken):
+    smaller = COLUMNS if larger == REFERENCE else REFERENCE
+    beside = {"mean": 9.0} | ({COLUMNS: 9.0} if larger == NETWORK else {})
+    clear = guesses(60, **{smaller: 2.0, larger: 0.5}, **beside)
+    other = guesses(groups, 1, **{smaller: 1.0, larger: off}, **beside)
+    found = decided({"points": (clear, clear, PROCESS), "spells": (other, other, PROCESS)})
+    assert found["points"].won == larger
+    assert (found["spells"].won == larger) is taken
+
+
 def test_equals_are_rarely_told_apart():
     """Two networks' worth of the same noise: in one of forty trials is the second called better, about."""
     wins = [settled(guesses(8, k, **{REFERENCE: 1.0, NETWORK: 1.0, "mean": 2.0})).won == NETWORK for k in range(400)]

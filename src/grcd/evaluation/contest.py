@@ -6,9 +6,12 @@ have: the column's mean, the calendar's, a line in time, the nearest rows, the i
 three families (see ``hiding``), for what is best at one need not be at another, and each has a winner of ours:
 
     columns
-    the reference, where its error is less (mean absolute and CRPS added) by more than one standard error, in that
-    family or over all of them together: else the smaller one is the safer one
-    the network, where it is nearer still, if over all families together its gain is more than chance
+    the reference, where its error (mean absolute and CRPS added) is less by more than one standard error in that
+    family, or over all of them together: else the smaller one is the safer one
+    the network, if over all families together its gain is more than chance
+
+What gains over all families is taken in each, but for those where it loses more than one standard error: what few
+readings of one family say is less than what all say together.
 
 **Chance.** Errors in rows near each other are alike, and so are those of one silent sensor: they count once, as a
 group. A difference is more than chance beyond the ``SURE`` quantile of Student's t, of so many groups, in standard
@@ -191,11 +194,13 @@ def decided(found: Mapping[str, tuple[Guesses, Guesses, Columns]]) -> dict[str, 
     process of columns of each."""
     held = {name: each[0] for name, each in found.items()}
     small = {
-        name: REFERENCE if gain > 0 and (gain > own or pooled) else COLUMNS
+        name: REFERENCE if gain > own or (pooled and not gain < -own) else COLUMNS
         for name, gain, own, pooled in _gains(held, dict.fromkeys(held, COLUMNS), REFERENCE, standard_error)
     }
     validated = {name: each[1] for name, each in found.items() if NETWORK in each[1].draws}
-    network = {name: gain > 0 and pooled for name, gain, _, pooled in _gains(validated, small, NETWORK, chance)}
+    network = {
+        name: pooled and not gain < -own for name, gain, own, pooled in _gains(validated, small, NETWORK, chance)
+    }
     return {name: Family.of(*each, small[name], network.get(name, False)) for name, each in found.items()}
 
 
@@ -205,14 +210,15 @@ def _gains(
     after: str,
     noise: Callable[[np.ndarray, np.ndarray], float],
 ) -> Iterator[tuple[str, float, float, bool]]:
-    """By family: what a method gains over another, the noise of that, and whether it gains more than that over all."""
+    """By family: what a method gains over another, the standard error of that, and whether it gains more than ``noise``
+    over all. (Of a single group the standard error is NaN: it then contradicts nothing.)"""
     gains = {name: each.loss(before[name]) - each.loss(after) for name, each in found.items()}
     if not gains:
         return
     values, groups = (np.concatenate([*parts]) for parts in (gains.values(), (each.group for each in found.values())))
     pooled = bool(values.mean() > noise(values, groups))
     for name, each in found.items():
-        yield name, float(gains[name].mean()), noise(gains[name], each.group), pooled
+        yield name, float(gains[name].mean()), standard_error(gains[name], each.group), pooled
 
 
 def chance(gains: np.ndarray, group: np.ndarray) -> float:
