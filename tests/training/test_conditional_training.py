@@ -362,7 +362,7 @@ def test_a_network_is_judged_by_its_share_of_gain_in_every_window(monkeypatch, e
     scores = training.Scores(reference * share, reference, 0.9 * reference, reference)
     monkeypatch.setattr(training, "scores_of", lambda conditional, fold, seed: scores)
     model = SimpleNamespace(space=None, reference=None)
-    with nullcontext() if wins else pytest.warns(InputWarning, match="does not beat its reference"):
+    with nullcontext() if wins else pytest.warns(InputWarning, match="does not clearly beat its reference"):
         _, summary = training.judged(model, None, 0, {"best_update": 1})
     assert summary["network"] is wins
 
@@ -374,5 +374,5 @@ def test_a_network_whose_readings_fall_apart_is_not_used(monkeypatch):
     for joint, used in ((0.99, True), (1.01, False)):
         scores = training.Scores((0.9 + 1e-3 * torch.arange(40)) * one, one, joint * one, one)
         monkeypatch.setattr(training, "scores_of", lambda conditional, fold, seed, scores=scores: scores)
-        with nullcontext() if used else pytest.warns(InputWarning, match="does not beat its reference"):
+        with nullcontext() if used else pytest.warns(InputWarning, match="does not clearly beat its reference"):
             assert training.judged(model, None, 0, {"best_update": 1})[1]["network"] is used

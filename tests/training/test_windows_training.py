@@ -40,7 +40,7 @@ def fitted():
     setting = WindowConfig.on(
         torch.device("cpu"), width=16, blocks=1, heads=2, max_updates=40, validate_every=20, pool=400
     )
-    with pytest.warns(grcd.core.errors.InputWarning, match="does not beat its reference"):
+    with pytest.warns(grcd.core.errors.InputWarning, match="does not clearly beat its reference"):
         return windows.fit(space(), series(1500), series(400, 1500, seed=1), setting, torch.device("cpu"))
 
 

@@ -137,7 +137,7 @@ def train(
     result = model.result
     print(f"{run}: {'has finished already' if before else 'finished'}")
     if "settled" in model.facts:
-        print(f"  for {minutes:g} minutes on this machine: {budget.words(model.facts['settled'])}")
+        print(f"  for {minutes:g} minute{'s' * (minutes != 1)} on this machine: {budget.words(model.facts['settled'])}")
     print(f"  {result['updates']} updates in {result['seconds']:.0f} s; {result['stopped']}")
     if model.contest is not None:
         print("\n".join(f"  {line}" for line in model.contest.lines()))
@@ -231,7 +231,7 @@ def evaluate(
     print(scores if beside is None else replace(scores, controls={"reference": beside.scores, **scores.controls}))
     if beside is not None:
         print(beside.words())
-    print("floor: training signals against the same split; unbiased estimates may come out just below zero")
+    print("floor: training signals against the same split; unbiased estimates may come out below zero")
     if controls:
         print(
             "control-...: Gaussians, and a mixture of them, fitted to the training signals; what a network has to beat"

@@ -123,7 +123,8 @@ def _sample(
     share = parsing.share(start)
     signals = model.signals.sample(n, nfe, seed, solver, rho, grid, precision=precision, start=share)
     write_signals(out, signals, model.graph.node_ids, model.unit)
-    return f"{out}: {parsing.counted(n, 'signal')} on {len(model.graph)} nodes, {nfe} network evaluations each"
+    how = "from the reference" if model.diffusion.adds_nothing else f"{parsing.counted(nfe, 'network evaluation')} each"
+    return f"{out}: {parsing.counted(n, 'signal')} on {len(model.graph)} nodes, {how}"
 
 
 def _sample_windows(
@@ -138,7 +139,9 @@ def _sample_windows(
     made = Windows(signals, model.graph.node_ids, series.channels, series.units, times)
     write_windows(out, made, windows.lacking(series))
     rows, nodes = parsing.counted(series.space.steps, "row"), len(model.graph)
-    return f"{out}: {parsing.counted(n, 'window')} of {rows} on {nodes} nodes, {nfe} network evaluations each"
+    network = model.result.get("network", True)
+    how = f"{parsing.counted(nfe, 'network evaluation')} each" if network else "from the reference"
+    return f"{out}: {parsing.counted(n, 'window')} of {rows} on {nodes} nodes, {how}"
 
 
 def augment(

@@ -196,7 +196,7 @@ def needed(model: GRCD, run: Path) -> SeriesModel:
 
     series = of(model)
     if series is None:
-        do = "train one with --window 12, say, on rows in time"
+        do = "train one on rows in time with --window T, T rows at a time: at most as many as validation has"
         raise InputError(f"{run}, a run of single moments", "a run with a window: only that knows of time", do)
     return series
 
@@ -317,7 +317,7 @@ def evaluate(
     print(scores if beside is None else replace(scores, controls={"reference": beside.scores}))
     if beside is not None:
         print(beside.words())
-    print("floor: training windows against the same split; unbiased estimates may come out just below zero")
+    print("floor: training windows against the same split; unbiased estimates may come out below zero")
 
 
 def _reference(model: GRCD, signals: np.ndarray, data: SeriesDataset, split: str) -> Beside | None:

@@ -114,7 +114,8 @@ class SeriesMaterial:
             advance(5, "windows")
             day = gathering.day()
             advance(6, "a day")
-        how = f"{nfe} network evaluations, seed {seed}" if own is None else "as they came"
+        made = f"{nfe} network evaluations" if model.result.get("network", True) else "from the reference"
+        how = f"{made}, seed {seed}" if own is None else "as they came"
         return cls(
             model,
             data,

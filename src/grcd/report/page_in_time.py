@@ -212,7 +212,8 @@ def _sections(material: SeriesMaterial) -> Iterator[Section]:
 
 
 def _gaps(material: SeriesMaterial) -> Iterator[Section]:
-    how = f"{material.draws} draws, {material.nfe} network evaluations each"
+    evaluated = f", {material.nfe} network evaluations each" if material.model.result.get("network", True) else ""
+    how = f"{material.draws} draws{evaluated}"
     if "sensors" in material.gaps:
         many = len(np.unique(material.gaps["sensors"].node))
         yield Section(

@@ -339,7 +339,7 @@ def judged(conditional: Conditional, fold: Fold, seed: int, summary: dict) -> tu
     if summary["network"]:
         return conditional, summary
     warnings.warn(
-        "the network does not beat its reference in validation windows: the reference is used alone",
+        "the network does not clearly beat its reference in validation windows: the reference is used alone",
         InputWarning,
         stacklevel=2,
     )
