@@ -123,8 +123,9 @@ def _sample(
     share = parsing.share(start)
     signals = model.signals.sample(n, nfe, seed, solver, rho, grid, precision=precision, start=share)
     write_signals(out, signals, model.graph.node_ids, model.unit)
-    how = "from the reference" if model.diffusion.adds_nothing else f"{parsing.counted(nfe, 'network evaluation')} each"
-    return f"{out}: {parsing.counted(n, 'signal')} on {len(model.graph)} nodes, {how}"
+    evaluated = f"{parsing.counted(nfe, 'network evaluation')} each"
+    by = "from the reference" if model.diffusion.adds_nothing else evaluated
+    return f"{out}: {parsing.counted(n, 'signal')} on {len(model.graph)} nodes, {by}"
 
 
 def _sample_windows(
