@@ -124,6 +124,7 @@ SECTIONS = {
         lambda: speed("speed-gpu-earlier"),
     ),
     "size": ("A million signals on 500 nodes", lambda: size()),
+    "scale": ("Large graphs", lambda: scale()),
     "cluster": ("Past one process", lambda: cluster()),
     "demo": ("The demo over three seeds", lambda: demo()),
     "attack": ("Accidents", lambda: attack()),
@@ -149,6 +150,30 @@ def size() -> str:
         f"{result['rows']:,} signals on {result['nodes']} nodes, {result['files']['npz']['signals_mb']:,.0f} MB,"
         f" read and trained on in a process of its own.\n\n" + table(header, rows)
     )
+
+
+def scale() -> str:
+    result = load("scale")
+    stages = ("graph", "fit", "draws", "posterior", "level", "network")
+    rows = [
+        [
+            f"{each['nodes']:,}",
+            f"{each['signals']:,}",
+            f"{each['rank']}",
+            *(f"{each['seconds'][name]:.2f}" for name in stages),
+            f"{max(each['peak_mb'].values()) / 1e3:.1f}",
+            *(f"{ours:.3f} ({truth:.3f})" for ours, truth in (each["rmse_hidden"], each["posterior_spread"])),
+        ]
+        for each in result["sizes"]
+    ]
+    header = ["nodes", "signals", "modes", *(f"{name} s" for name in stages), "peak GB", "rmse hidden", "spread"]
+    steps = [[f"{g['from']:,} to {g['to']:,}", *(f"{g[name]:.2f}" for name in stages)] for g in result["growth"]]
+    text = (
+        "Fit, draws, posterior draws of one signal (a quarter missing), the reference at one noise level, one"
+        " evaluation of the network; in brackets what the true law has (see `benchmarks/scale.py`).\n\n"
+        + table(header, rows)
+    )
+    return text + "\nExponents of growth:\n\n" + table(["", *stages], steps)
 
 
 def cluster() -> str:
