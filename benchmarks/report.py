@@ -170,8 +170,8 @@ def scale() -> str:
     steps = [[f"{g['from']:,} to {g['to']:,}", *(f"{g[name]:.2f}" for name in stages)] for g in result["growth"]]
     text = (
         "Fit, draws, posterior draws of one signal (a quarter missing), the reference at one noise level, one"
-        " evaluation of the network; in brackets what the true law has (see `benchmarks/scale.py`).\n\n"
-        + table(header, rows)
+        " evaluation of the network; in brackets what the true law has (see `benchmarks/scale.py`)."
+        " Of a million nodes there are fewer signals and draws, and no modes.\n\n" + table(header, rows)
     )
     return text + "\nExponents of growth:\n\n" + table(["", *stages], steps)
 
