@@ -315,6 +315,7 @@ def test_an_interrupt_ends_stalled_downloads_at_once_and_keeps_the_parts(server,
         while not all(path.exists() and path.stat().st_size == half for path in parts):
             assert process.poll() is None
             time.sleep(0.01)
+        time.sleep(0.5)  # until all of them wait: an interrupt inside a callback of the interpreter would be lost
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=300) == 130  # long before the stalled lines would time out by themselves
     finally:
