@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import stdtrit
 
 from ..data import Dataset
 from ..data.series_dataset import SeriesDataset
 from ..graphs.space import SignalSpace
 from . import windows
 from .ammd import Scores, ammd, held_out
-from .contest import SURE
+from .contest import chance
 
 LEAST, PART, PARTS = 20, 10, 8  # held-out signals, those of a part, and parts at most
 
@@ -107,5 +106,4 @@ def _compared(
     edges = np.linspace(0, rows, count + 1).astype(int).tolist()
     parts = [slice(a, b) for a, b in pairwise(edges)]
     gains = [score(reference, part).ammd - score(x, part).ammd for part in parts]
-    noise = float(stdtrit(count - 1, SURE) * np.std(gains, ddof=1) / math.sqrt(count))
-    return Beside(own, gain, noise, rows, what)
+    return Beside(own, gain, chance(np.array(gains), np.arange(count)), rows, what)
