@@ -64,7 +64,7 @@ def test_the_table_is_what_a_hand_computes():
     [
         ([[10, 20]] * 3, True, 0.1, "The network pays"),
         ([[10, 20]] * 3, True, 0.9, "there the reference alone is nearer"),
-        ([[15, 25]] * 3, True, 0.1, "did not pay in spells"),
+        ([[15, 25]] * 3, True, 0.1, "did not pay in silent spells"),
         ([[10, 20]] * 3, False, 0.1, "the reference is used alone"),
     ],
 )
@@ -98,7 +98,7 @@ def test_everything_is_left_where_it_says(small):
     assert "grcd demo" in page
     errors = next(table for table in Parsed(page).tables if table[0][0] == "mean absolute error")
     own = {row[0].partition(" (")[0]: row for row in errors[1:]}
-    for column, family in ((1, "scattered readings"), (2, "spells of silence"), (3, "silent nodes")):
+    for column, family in ((1, "scattered readings"), (2, "silent spells"), (3, "silent sensors")):
         assert float(lines[1][column]) == pytest.approx(float(own[family][1]), rel=0.01)
     scores = next(table for table in Parsed(page).tables if table[0][1] == "aMMD")
     assert float(scores[1][1]) == pytest.approx(float(lines[1][5]), abs=6e-4)  # rounded to three places, and to four

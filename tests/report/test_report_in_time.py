@@ -118,7 +118,7 @@ def test_tables_hold_the_errors_of_all_methods(material, page):
     lines = {row[0]: row[1:] for row in gaps[1:] + ahead[1:]}
     for label, family, channel in (
         ("scattered readings (heat, K)", "points", 0),
-        ("spells of silence (wind)", "spells", 1),
+        ("silent spells (wind)", "spells", 1),
     ):
         g = material.gaps[family]
         chosen = g.channel == channel

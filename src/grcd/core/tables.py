@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -84,3 +85,9 @@ def joined(parts: Iterable[str], legend: str = "") -> str:
 def titled(title: str, lines: Lines) -> str:
     """A Markdown table with a heading."""
     return f"### {title}\n\n{markdown(lines)}"
+
+
+def number(value: float) -> str:
+    """Three digits that count."""
+    digits = 2 - math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 2
+    return f"{value:.{min(max(digits, 0), 8)}f}"

@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from ..core.errors import InputWarning
-from ..core.tables import aligned
+from ..core.tables import aligned, number
 from ..tasks.columns import Columns
 from . import competitors
 from .guesses import Guesses, standard_error
@@ -245,12 +245,6 @@ def merged(
             assert np.array_equal(rows, same)
             drawn = np.where(ways[way][rows], other, drawn)
         yield rows, drawn
-
-
-def number(value: float) -> str:
-    """Three digits that count."""
-    digits = 2 - int(np.floor(np.log10(abs(value)))) if value and np.isfinite(value) else 2
-    return f"{value:.{min(max(digits, 0), 8)}f}"
 
 
 def _errors(guesses: Guesses, method: str) -> dict[str, float]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..core.rows import evenly
 from ..core.tables import html as table
+from ..core.tables import number
 from ..data.series import readable
-from ..evaluation.beside import LEAST
 from ..evaluation.competitors import TITLES
-from ..evaluation.contest import chance
 from ..evaluation.guesses import Guesses
 from ..metrics.statistics import STATISTICS
 from ..training.mean import in_words
@@ -22,36 +20,11 @@ from . import drawings_in_time as pictures
 from .drawings_in_time import NOISE, names
 from .hover import script
 from .layout import Section, cards, document, figure, headline, span, strongest, where_from
-from .material_in_time import OURS, REFERENCE, SeriesMaterial
+from .material_in_time import OURS, SeriesMaterial
 from .pictures import Drawn
+from .verdict_in_time import FEW, WORDS, comparisons, verdict
 
-FEW = 10  # held-out windows, or forecasts, that say little
-MENTIONED = 3  # comparisons in a headline
 LEADS = 4  # lines of the table of forecasts
-WORDS = {  # what was hidden
-    "points": "scattered readings",
-    "spells": "spells of silence",
-    "sensors": "silent nodes",
-    "future": "forecasts",
-}
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The model beside the best of the simplest competitors, in one family of hidden readings and one channel."""
-
-    family: str
-    channel: int
-    rival: str
-    error: float  # mean absolute, of the model
-    rival_error: float
-    noise: float  # what chance makes of their difference; infinite where it cannot be told
-
-    @property
-    def ahead(self) -> int:
-        """1 if the model is nearer by more than chance, -1 if the competitor is, else 0."""
-        gain = self.rival_error - self.error
-        return int(np.sign(gain)) if abs(gain) > self.noise else 0
 
 
 def html(material: SeriesMaterial) -> str:
@@ -70,86 +43,6 @@ def _hovered(material: SeriesMaterial) -> str:
     return script(material.data.graph.node_ids, lines, (next(ends), next(ends)), material.data.units[channel])
 
 
-def comparisons(material: SeriesMaterial, rivals: Container[str] | None = None) -> list[Comparison]:
-    """One for every family and channel of which anything was hidden; with the best of the simplest competitors, or of
-    these ``rivals``."""
-    families = material.gaps | ({"future": material.ahead} if material.ahead is not None else {})
-    compared = []
-    for family, g in families.items():
-        for channel in np.unique(g.channel).tolist():
-            one = g.of(g.channel == channel)
-            off = {method: float(one.off(method).mean()) for method in one.draws}
-            among = TITLES if rivals is None else rivals
-            if not any(method in among for method in off):
-                continue
-            rival = min((method for method in off if method in among), key=lambda method: off[method])
-            noise = chance(one.off(rival) - one.off(OURS), one.group)
-            compared.append(Comparison(family, channel, rival, off[OURS], off[rival], noise))
-    return compared
-
-
-def verdict(material: SeriesMaterial) -> tuple[str, str]:
-    """What the errors mean, in a word (good, fair, bad) and in sentences; where a simple competitor wins, that."""
-    compared = comparisons(material)
-    if len(material.test) < LEAST:
-        many = f"{len(material.held_out)} window{'s' * (len(material.held_out) != 1)}"
-        return "fair", f"{len(material.test):,} held-out rows ({many}): nothing can be said."
-    lost, even = ([each for each in compared if each.ahead == sign] for sign in (-1, 0))
-    if lost:
-        each = max(lost, key=lambda c: c.error / c.rival_error)
-        unit, others = material.unit(each.channel), len(lost) - 1
-        kind, sentence = (
-            "bad",
-            (
-                f"{TITLES[each.rival].capitalize()} is nearer to the truth than the model in {_where(material, each)}: "
-                f"{_number(each.rival_error)} against {_number(each.error)}{unit}"
-                + (f"; a simple competitor wins in {others} more of {len(compared)} comparisons." if others else ".")
-            ),
-        )
-    elif even:
-        where = "; ".join(
-            f"{_where(material, each)} ({_number(each.error)} against {_number(each.rival_error)}"
-            f"{material.unit(each.channel)}, {TITLES[each.rival]})"
-            for each in even[:MENTIONED]
-        )
-        more = f"; and {len(even) - MENTIONED} more" if len(even) > MENTIONED else ""
-        kind = "fair"
-        sentence = (
-            f"In {len(compared) - len(even)} of {len(compared)} comparisons the model is nearer to the truth than any "
-            f"simple competitor; in the others the best of them is as near, as far as can be told: {where}{more}."
-        )
-    elif compared:
-        what = "filled gaps and forecasts are" if material.ahead is not None else "filled gaps are"
-        kind, sentence = "good", f"{what.capitalize()} nearer to the truth than those of every simple competitor."
-    else:
-        kind, sentence = "fair", "There is no held-out reading to compare with."
-    return kind, " ".join([sentence, *_caveats(material)])
-
-
-def _where(material: SeriesMaterial, each: Comparison) -> str:
-    name = material.named(each.channel)
-    return WORDS[each.family] + (f" of {name}" if name else "")
-
-
-def _caveats(material: SeriesMaterial) -> Iterator[str]:
-    if not material.model.result.get("network", True):
-        trained = material.model.result["updates"] > 0
-        why = "The network found nothing to add, so" if trained else "No network was trained:"
-        yield f"{why} the reference is used alone."
-    elif own := comparisons(material, {REFERENCE}):
-        nearer, further = (sum(each.ahead == sign for each in own) for sign in (1, -1))
-        told = f"as near in {len(own) - nearer - further}, as far as can be told"
-        yield (
-            f"Beside this run's own reference, which has no network, it is nearer in {nearer} of {len(own)}, {told}"
-            + (f", and further off in {further}." if further else ".")
-        )
-    if len(material.held_out) < FEW:
-        many = f"{len(material.held_out)} held-out window{'s' * (len(material.held_out) != 1)}"
-        yield f"There are only {many} ({len(material.test):,} rows): all of this says little."
-    else:
-        yield f"{len(material.held_out):,} held-out windows speak ({len(material.test):,} rows)."
-
-
 def _summary(material: SeriesMaterial) -> str:
     data, compared = material.data, comparisons(material)
     first = [each for each in compared if each.channel == compared[0].channel]
@@ -158,7 +51,7 @@ def _summary(material: SeriesMaterial) -> str:
     for each in first:
         if each.family in ("points", "spells", "future"):
             what = f"mean error, {WORDS[each.family]}{f' of {name}' if name else ''} ({TITLES[each.rival]}: "
-            numbers[f"{what}{_number(each.rival_error)})"] = f"{_number(each.error)}{unit}"
+            numbers[f"{what}{number(each.rival_error)})"] = f"{number(each.error)}{unit}"
     if material.scores is not None and material.scores.floor is not None:
         numbers[f"aMMD of windows (floor: {material.scores.floor.ammd:.4f})"] = f"{material.scores.ammd:.4f}"
     numbers["nodes"] = f"{len(data.graph):,}"
@@ -348,20 +241,14 @@ def _line(g: Guesses, methods: list[str]) -> list[str]:
     for share in (0.5, 0.9):
         inside, noise = g.covered(OURS, share)
         shares.append(f"{inside:.0%}" + (f" \u00b1 {100 * NOISE * noise:.0f}" if np.isfinite(noise) else ""))
-    errors = [_number(float(g.off(method).mean())) for method in methods]
-    return [*errors, _number(float(own["crps"])), *shares, f"{own['readings']:,}"]
+    errors = [number(float(g.off(method).mean())) for method in methods]
+    return [*errors, number(float(own["crps"])), *shares, f"{own['readings']:,}"]
 
 
 def _label(material: SeriesMaterial, what: str, channel: int) -> str:
     name, unit = material.named(channel), material.data.units[channel]
     about = ", ".join(part for part in (name, unit) if part)
     return f"{what} ({about})" if about else what
-
-
-def _number(value: float) -> str:
-    """Three digits that count."""
-    digits = 2 - int(np.floor(np.log10(abs(value)))) if value and np.isfinite(value) else 2
-    return f"{value:.{min(max(digits, 0), 8)}f}"
 
 
 def _scores(material: SeriesMaterial) -> str:
@@ -378,8 +265,8 @@ def _kept(material: SeriesMaterial) -> str:
     network = "used" if result.get("network", True) else not_used
     if "crps" in result and "crps_reference_alone" in result:
         network += (
-            f" (CRPS of hidden validation readings {_number(result['crps'])}, of the reference alone "
-            f"{_number(result['crps_reference_alone'])})"
+            f" (CRPS of hidden validation readings {number(result['crps'])}, of the reference alone "
+            f"{number(result['crps_reference_alone'])})"
         )
     facts = {
         "calendar": in_words(result.get("calendar")) or "none: every column has one mean",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..core.files import whole
-from . import page, page_in_time
+from . import page, page_in_time, verdict_in_time
 from .material import Material
 from .material_in_time import SeriesMaterial
 
@@ -17,7 +17,7 @@ def html(material: Material | SeriesMaterial) -> str:
 
 def verdict(material: Material | SeriesMaterial) -> tuple[str, str]:
     """What the numbers mean, in a word (good, fair, bad) and in a sentence."""
-    return page_in_time.verdict(material) if isinstance(material, SeriesMaterial) else page.verdict(material)
+    return verdict_in_time.verdict(material) if isinstance(material, SeriesMaterial) else page.verdict(material)
 
 
 def write(path: str | Path, material: Material | SeriesMaterial) -> int:
