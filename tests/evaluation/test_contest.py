@@ -8,7 +8,7 @@ import pytest
 
 from grcd.core.errors import InputWarning
 from grcd.evaluation import contest, hiding
-from grcd.evaluation.contest import COLUMNS, NETWORK, REFERENCE, Contest, chance, decided, merged
+from grcd.evaluation.contest import COLUMNS, NETWORK, REFERENCE, Contest, decided, merged
 from grcd.evaluation.guesses import Guesses, joined
 from grcd.tasks.columns import Columns
 
@@ -59,15 +59,6 @@ def test_equals_are_rarely_told_apart():
     """Two networks' worth of the same noise: in one of forty trials is the second called better, about."""
     wins = [settled(guesses(8, k, **{REFERENCE: 1.0, NETWORK: 1.0, "mean": 2.0})).won == NETWORK for k in range(400)]
     assert 0 < sum(wins) < 0.06 * 400
-
-
-def test_chance_is_that_of_student():
-    random = np.random.RandomState(0)
-    gain, group = random.standard_normal(40), np.arange(40) // 10
-    means = gain.reshape(4, 10).mean(axis=1)
-    expected = 3.182446 * means.std(ddof=1) / 2  # three degrees of freedom
-    assert chance(gain, group) == pytest.approx(expected, rel=1e-6)
-    assert chance(gain, np.zeros(40)) == np.inf
 
 
 def test_a_competitor_is_ahead_only_beyond_chance_and_then_it_is_said():

@@ -10,7 +10,7 @@ import grcd
 from grcd.data.series import Series
 from grcd.evaluation import guesses, hiding
 from grcd.evaluation.competitors import FORESEE, TITLES, competitors
-from grcd.evaluation.guesses import Guesses, filler, forecaster, standard_error
+from grcd.evaluation.guesses import Guesses, filler, forecaster
 
 HOUR = np.timedelta64(1, "h")
 START = np.datetime64("2024-01-01T00:00", "s")  # a Monday
@@ -152,15 +152,6 @@ def test_coverage_by_lead_on_three_points():
     assert {key: actual[key] for key in expected} == pytest.approx(expected)
     assert actual["crps"] == pytest.approx((2 + 4) / 2 - 10 / 3 / 2)  # E|x - 3| = 2, E|x - 7| = 4, pairs 1, 5, 4
     assert first.off("a").tolist() == [1.0, 5.0]
-
-
-@examples(30)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_groups_of_one_have_the_usual_standard_error_and_copies_say_nothing_new(seed):
-    x = np.random.RandomState(seed).standard_normal(7)
-    usual = x.std(ddof=1) / np.sqrt(7)
-    close(standard_error(x, np.arange(7)), usual, 1e-10)
-    close(standard_error(np.repeat(x, 3), np.repeat(np.arange(7), 3)), usual, 1e-10)
 
 
 def test_gaps_are_what_was_hidden_in_any_order_of_rows():

@@ -359,7 +359,7 @@ def test_a_network_is_judged_by_its_share_of_gain_in_every_window(monkeypatch, e
     better: what is large by nature does not decide."""
     reference = torch.cat([torch.full((40,), 0.1), torch.full((8,), 10.0)]).double()
     share = torch.cat([torch.full((40,), easy), torch.full((8,), 0.95)]).double() + 1e-3 * torch.arange(48)
-    scores = training.Scores(reference * share, reference, 0.9 * reference, reference)
+    scores = training.Scores(reference * share, reference, 0.9 * reference, reference, torch.arange(48))
     monkeypatch.setattr(training, "scores_of", lambda conditional, fold, seed: scores)
     model = SimpleNamespace(space=None, reference=None)
     with nullcontext() if wins else pytest.warns(InputWarning, match="does not clearly beat its reference"):
@@ -372,7 +372,19 @@ def test_a_network_whose_readings_fall_apart_is_not_used(monkeypatch):
     one = torch.ones(40, dtype=torch.float64)
     model = SimpleNamespace(space=None, reference=None)
     for joint, used in ((0.99, True), (1.01, False)):
-        scores = training.Scores((0.9 + 1e-3 * torch.arange(40)) * one, one, joint * one, one)
+        scores = training.Scores((0.9 + 1e-3 * torch.arange(40)) * one, one, joint * one, one, torch.arange(40))
         monkeypatch.setattr(training, "scores_of", lambda conditional, fold, seed, scores=scores: scores)
         with nullcontext() if used else pytest.warns(InputWarning, match="does not clearly beat its reference"):
             assert training.judged(model, None, 0, {"best_update": 1})[1]["network"] is used
+
+
+@pytest.mark.parametrize(("windows", "used"), [(1, True), (20, False)])
+def test_windows_that_overlap_count_once(monkeypatch, windows, used):
+    """Forty gains that two or forty groups of windows speak for: of two groups as many say nothing."""
+    gain = 0.1 + 0.1 * torch.sign(torch.arange(40) - 19.5).double()
+    one = torch.ones(40, dtype=torch.float64)
+    scores = training.Scores(1 - gain, one, 0.9 * one, one, torch.arange(40) // windows)
+    monkeypatch.setattr(training, "scores_of", lambda conditional, fold, seed: scores)
+    model = SimpleNamespace(space=None, reference=None)
+    with nullcontext() if used else pytest.warns(InputWarning, match="does not clearly beat its reference"):
+        assert training.judged(model, None, 0, {"best_update": 1})[1]["network"] is used

@@ -19,9 +19,9 @@ import torch
 from ..data import Dataset
 from ..data.series_dataset import SeriesDataset
 from ..graphs.space import SignalSpace
+from ..metrics.chance import chance
 from . import windows
 from .ammd import Scores, ammd, held_out
-from .contest import chance
 
 LEAST, PART, PARTS = 20, 10, 8  # held-out signals, those of a part, and parts at most
 

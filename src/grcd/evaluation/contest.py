@@ -14,9 +14,8 @@ What gains over all families is taken in each, but for those where it loses more
 readings of one family say is less than what all say together.
 
 **Chance.** Errors in rows near each other are alike, and so are those of one silent sensor: they count once, as a
-group. A difference is more than chance beyond the ``SURE`` quantile of Student's t, of so many groups, in standard
-errors: of two groups that is thirteen, of many two, and of one nothing can be said. A competitor **is ahead** in a
-family where its mean absolute error is lower by as much; else nobody is.
+group (see ``metrics/chance``). A competitor **is ahead** in a family where its mean absolute error is lower by more
+than chance; else nobody is.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from ..core.errors import InputWarning
 from ..core.tables import aligned, number
+from ..metrics.chance import chance, standard_error
 from ..tasks.columns import Columns
 from . import competitors
-from .guesses import Guesses, standard_error
+from .guesses import Guesses
 from .hiding import FAMILIES
 
 COLUMNS, REFERENCE, NETWORK = "columns", "reference", "diffusion"
@@ -46,7 +45,6 @@ TITLES = {
     NETWORK: "ours: the network",
 }
 WORDS = {"points": "scattered readings", "spells": "silent spells", "sensors": "silent sensors"}
-SURE = 0.975  # of Student's t
 Way = tuple[str, Columns | None]  # a candidate, with its process if that is of columns
 LITTLE = 10  # groups of rows below which it is said that they say little
 
@@ -219,12 +217,6 @@ def _gains(
     pooled = bool(values.mean() > noise(values, groups))
     for name, each in found.items():
         yield name, float(gains[name].mean()), standard_error(gains[name], each.group), pooled
-
-
-def chance(gains: np.ndarray, group: np.ndarray) -> float:
-    """What the mean of gains (readings,) that come in groups has to exceed to be more than chance; infinite of one."""
-    groups = len(np.unique(group))
-    return float(stdtrit(groups - 1, SURE)) * standard_error(gains, group) if groups > 1 else np.inf
 
 
 def _listed(names: list[str]) -> str:

@@ -3,9 +3,8 @@
 A method is asked to fill a series, or for the rows after each of several ends of it; it answers with draws, or with one
 number a reading. Errors are those of ``filling``: mae, rmse, crps, the shares within 50 and 90 % intervals.
 
-**Noise.** Errors near each other in time are alike, and so are those of one forecast: they count as one **group**. With
-``k_g`` the sum of some number over the ``n_g`` readings of group ``g`` and ``p`` its mean over all, the standard error
-of ``p`` is ``sqrt(G / (G - 1) sum_g (k_g - p n_g)^2) / sum_g n_g`` over ``G`` groups; of one group there is none.
+**Noise.** Errors near each other in time are alike, and so are those of one forecast: they count as one group (see
+``metrics/chance``).
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..data.series import Series
+from ..metrics.chance import standard_error
 from ..metrics.ensemble import covered, crps
 from .competitors import Fill
 from .filling import errors
@@ -72,16 +72,6 @@ class Guesses:
         """By how much the mean absolute error of ``other`` is larger, and the standard error of that."""
         gain = self.off(other) - self.off(method)
         return float(gain.mean()), standard_error(gain, self.group)
-
-
-def standard_error(values: np.ndarray, group: np.ndarray) -> float:
-    """Of the mean of values that come in groups; NaN of a single group."""
-    _, number = np.unique(group, return_inverse=True)
-    count = np.bincount(number)
-    if len(count) < 2:
-        return float("nan")
-    left = np.bincount(number, weights=np.asarray(values, dtype=np.float64)) - values.mean() * count
-    return float(np.sqrt(len(count) / (len(count) - 1) * np.square(left).sum()) / len(values))
 
 
 def joined(parts: Sequence[Guesses]) -> Guesses:

@@ -11,6 +11,7 @@ from ..core.tables import number
 from ..evaluation import contest
 from ..evaluation.beside import LEAST
 from ..evaluation.competitors import TITLES
+from ..metrics.chance import chance
 from .material_in_time import OURS, REFERENCE, SeriesMaterial
 
 FEW = 10  # held-out windows, or forecasts, that say little
@@ -49,7 +50,7 @@ def comparisons(material: SeriesMaterial, rivals: Container[str] | None = None) 
             if not any(method in among for method in off):
                 continue
             rival = min((method for method in off if method in among), key=lambda method: off[method])
-            noise = contest.chance(one.off(rival) - one.off(OURS), one.group)
+            noise = chance(one.off(rival) - one.off(OURS), one.group)
             compared.append(Comparison(family, channel, rival, off[OURS], off[rival], noise))
     return compared
 

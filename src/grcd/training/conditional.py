@@ -13,8 +13,8 @@ that forgets how it began. What an update draws is keyed by the seed and its num
 replayed. Several processes share its pairs (see ``core/parallel``); then nothing is captured.
 
 **What is kept** are the averaged weights of the lowest validation error; and they are kept only if their draws have a
-lower CRPS than the reference's posterior in validation windows, by more than chance, and no higher energy score, which
-sees how readings hang together: else the reference stands alone.
+lower CRPS than the reference's posterior in validation windows, by more than chance (windows that overlap count once),
+and no higher energy score, which sees how readings hang together: else the reference stands alone.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from ..core.streams import SEED_MOST, Stream
 from ..diffusion.conditional import FEATURES, FUSED, Conditional, autocast
 from ..graphs.graph import Graph
 from ..graphs.space import SignalSpace
+from ..metrics.chance import chance
 from ..metrics.ensemble import crps, energy
 from ..networks.spacetime import LOG_VARIANCE, Fused, Network, SpaceTimeNet
 from ..references.stationary import normal_crps
@@ -332,10 +333,11 @@ def judged(conditional: Conditional, fold: Fold, seed: int, summary: dict) -> tu
     summary = summary | {"network": summary["best_update"] > 0}
     if summary["network"]:
         scores = scores_of(conditional, fold, seed)
-        summary |= {name: float(score.mean()) for name, score in scores._asdict().items()}
+        summary |= {name: float(score.mean()) for name, score in scores._asdict().items() if name != "group"}
         # As shares: windows of which nothing is known would outweigh all filled gaps.
         gain, joint = 1 - scores.crps / scores.crps_reference_alone, 1 - scores.energy / scores.energy_reference_alone
-        summary["network"] = bool(gain.mean() > gain.std() / math.sqrt(len(gain)) and joint.mean() > 0)
+        needed = chance(gain.cpu().numpy(), scores.group.cpu().numpy())
+        summary["network"] = bool(gain.mean() > needed and joint.mean() > 0)
     if summary["network"]:
         return conditional, summary
     warnings.warn(
@@ -353,12 +355,14 @@ class Scores(NamedTuple):
     crps_reference_alone: Tensor
     energy: Tensor  # of all hidden readings of a window together: how they hang together counts
     energy_reference_alone: Tensor
+    group: Tensor  # of windows that overlap, or nearly
 
 
 def scores_of(conditional: Conditional, fold: Fold, seed: int) -> Scores:
     """Of the model's draws, and of its reference's posterior."""
     space, device = conditional.space, fold.z.device
-    rows = fold.windows(fold.starts[evenly(len(fold.starts), JUDGED)], space.steps)
+    starts = fold.starts[evenly(len(fold.starts), JUDGED)]
+    rows = fold.windows(starts, space.steps)
     z = fold.z[rows].flatten(1)
     hidden = masks(Stream(seed, "judged masks", device), 0, space, ~z.isnan())
     observed = ~z.isnan() & ~hidden
@@ -377,4 +381,5 @@ def scores_of(conditional: Conditional, fold: Fold, seed: int) -> Scores:
     means = (torch.where(hidden, each.double() * weight, 0).sum(1) / count for each in (ours, theirs))
     truth = z.double().nan_to_num() * weight
     joint = (energy((draws.nan_to_num() * weight).cpu().numpy(), truth.cpu().numpy()) for draws in (x, alone))
-    return Scores(*(part[scored] for part in (*means, *(torch.from_numpy(each).to(device) for each in joint))))
+    parts = *means, *(torch.from_numpy(each).to(device) for each in joint), starts // space.steps
+    return Scores(*(part[scored] for part in parts))
