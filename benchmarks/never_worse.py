@@ -67,7 +67,7 @@ def named(name: str) -> Callable[[Path], list[str]]:
         data = load_series(name)
         several = {"channels": list(data.channels)} if len(data.channels) > 1 else {}
         values = data.series.values if several else data.series.values[:, :, 0]
-        weights = np.asarray(data.graph.adjacency.todense())
+        weights = np.asarray(data.graph.weights.todense())
         ids = {"node_ids": list(data.node_ids)}
         np.savez(folder / "readings.npz", signals=values, timestamps=data.series.times, **ids, **several)
         np.savez(folder / "graph.npz", adjacency=weights, **ids)

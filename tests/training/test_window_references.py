@@ -1,6 +1,7 @@
 """Which reference of windows is chosen, on series whose law is known."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -86,7 +87,8 @@ def test_separable_rows_are_shrunk_to_time_and_space():
     choice = chooser.choose()
     assert choice.log_prob["separable"] > choice.log_prob["independent nodes"]
     assert choice.log_prob["separable"] > choice.log_prob["spectral"]
-    assert choice.shrinkage.separable >= 0.5
+    left = (1 - choice.graph) * (1 - choice.shrinkage.separable)  # all correlations are the same, at any distance too
+    assert left <= 0.5
     assert choice.log_prob["stationary"] >= choice.log_prob["separable"]
 
 
@@ -213,3 +215,55 @@ def test_on_a_good_graph_and_few_rows_it_is_the_papers():
     windows = z[60:88].reshape(7, 80)
     observed = torch.rand(7, 80, generator=torch.Generator().manual_seed(0)) < 0.5
     assert torch.equal(again.posterior(windows, observed).mean, reference.posterior(windows, observed).mean)
+
+
+def along_a_line(rows, seed, nodes=16, length=5.0):
+    """Nodes a step apart whose correlation falls with distance, and their graph by a Gaussian kernel."""
+    d = np.abs(np.subtract.outer(np.arange(nodes), np.arange(nodes)))
+    W = np.where(d == 1, 0.6, 0.0)
+    root = np.linalg.cholesky(np.exp(-((d / length) ** 1.5)))
+    z = np.random.RandomState(seed).standard_normal((rows, nodes)) @ root.T
+    return torch.from_numpy(z), SignalSpace(grcd.Graph.from_adjacency(W), 2)
+
+
+def test_few_rows_go_by_distance_along_the_graph_and_fill_silent_nodes_better():
+    gains = []
+    for seed in range(4):
+        z, where = along_a_line(300, seed)
+        chooser = references(z[:36], 28, where)
+        choice = chooser.choose()
+        assert choice.graph >= 0.3
+        assert "to distance along the graph" in choice.words()
+        with_it, without = (
+            chooser.fit(each, z[:28], [slice(0, 28)])
+            for each in (choice, replace(choice, graph=0.0, shrinkage=Shrinkage(separable=0.8, noise=0.1)))
+        )
+        windows = z[36:].reshape(-1, 2 * 16)
+        observed = torch.ones_like(windows, dtype=torch.bool)
+        observed[:, 5::16] = False
+        gains.append(
+            [
+                float((each.posterior(windows, observed).mean - windows)[~observed].square().mean())
+                for each in (with_it, without)
+            ]
+        )
+    with_it, without = np.mean(gains, axis=0)
+    assert with_it < 0.8 * without
+
+
+def test_nodes_that_have_nothing_to_do_with_each_other_gain_nothing_by_the_graph():
+    z = torch.from_numpy(np.random.RandomState(0).standard_normal((400, 16)))
+    chooser = references(z, 300, along_a_line(2, 0)[1])
+    choice = chooser.choose()
+    windows = z[300:].reshape(-1, 2 * 16)
+    observed = torch.ones_like(windows, dtype=torch.bool)
+    observed[:, 5::16] = False
+    guess = chooser.fit(choice, z[:300], [slice(0, 300)]).posterior(windows, observed).mean[~observed]
+    assert guess.square().mean() < 0.02
+
+
+def test_a_choice_with_a_share_of_the_graph_comes_back_from_a_file():
+    choice = Choice("stationary", Shrinkage(), graph=0.6)
+    assert Choice.of(json.loads(json.dumps(choice.summary()))).graph == 0.6
+    older = {key: value for key, value in choice.summary().items() if key != "graph"}
+    assert Choice.of(older).graph == 0.0

@@ -20,6 +20,7 @@ class Choice:
     memory: str = ""  # what did not fit, in words
     lags: int = 0  # of a sparse one: rows back
     modes: int = 0  # and modes that all readings share
+    graph: float = 0.0  # how far lag covariances went towards what distance along the graph says, before they shrank
 
     def summary(self) -> dict[str, Any]:
         """For a file: what was chosen, how much it was shrunk, how probable every candidate made held-out readings."""
@@ -33,13 +34,14 @@ class Choice:
             "memory": self.memory,
             "lags": self.lags,
             "modes": self.modes,
+            "graph": self.graph,
             "words": self.words(),
         }
 
     @classmethod
     def of(cls, summary: dict[str, Any]) -> Choice:
         """The way back."""
-        names = "kind", "components", "log_prob", "judged", "memory", "lags", "modes"
+        names = "kind", "components", "log_prob", "judged", "memory", "lags", "modes", "graph"
         own = {name: summary[name] for name in names if name in summary}  # older runs know fewer
         return cls(shrinkage=Shrinkage(**summary["shrinkage"]), **own)
 
@@ -47,6 +49,7 @@ class Choice:
         """For a person."""
         by = self.shrinkage
         weights = {
+            "to distance along the graph": self.graph if self.kind == "stationary" else 0.0,
             "to independent nodes": by.nodes,
             "to time (x) space": by.separable,
             "to independent readings": by.readings,

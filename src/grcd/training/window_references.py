@@ -7,7 +7,8 @@ that they were fitted without, in nats a reading:
     independent nodes       autocorrelations of their own
     spectral                the paper's, diagonal in the basis of the product graph
     separable               time (x) space (x) channels, shrunk
-    stationary              lag covariances, shrunk towards all of these, by a walk along one weight at a time
+    stationary              lag covariances, shrunk towards all of these, by a walk along one weight at a time; and
+                            towards what distance along the graph says, for as long as that gains
     low rank                leading modes; only where a window is too large for a covariance of its own
     sparse                  regressions on neighbours in space and time; only there, and on large graphs
     mixture                 regimes of stationary ones
@@ -32,6 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -45,6 +47,7 @@ from ..references import low_rank_fit, regimes_fit
 from ..references.conditioning import fits_densely
 from ..references.gaussian import Spectral, spectral_of_lags
 from ..references.lags import Shrinkage, correlations, lag_covariances
+from ..references.nearness import path_lengths, towards
 from ..references.probes import PROBES, STARTS, STEPS
 from ..references.reference import Reference
 from ..references.separable import Separable
@@ -61,6 +64,7 @@ ENOUGH, PARTS = 40, 3  # validation windows one after the other; else so many st
 SPECTRAL_NOISE = 0.01
 SPARSE_LAGS = 2  # rows back
 COMPONENTS = (2, 3, 4)  # regimes that are tried
+GRAPH = (0.3, 0.6, 0.9)  # shares of the way to what distance along the graph says
 NOTICEABLE, SHARE = 0.03, 0.1  # nats a reading that a further regime must bring, and what share of the second one's
 CORNERS = {
     "independent readings": Shrinkage(0.0, 0.0, 0.3, 1e-3, 1.0),
@@ -122,12 +126,34 @@ class WindowReferences:
         trials, start = [each.trial for each in held], Shrinkage()
         start = CORNERS[corner] if costs[corner] < self._shrunk(held, start, node) else start
         best, tried = chosen_shrinkage(trials, node, start)
-        costs["stationary"] = tried[best]
+        best, graph, costs["stationary"] = self._towards_graph(held, best, tried[best], node)
         log_prob = {name: -cost for name, cost in costs.items()}
         whole = held if self.lags == self.space.steps else self._held(self.space.steps, WHOLE)
-        choice = self._upwards(whole, Choice("stationary", best, 1, log_prob, judged), node)
+        near = [self._near(each, graph) for each in whole]
+        choice = self._upwards(near, Choice("stationary", best, 1, log_prob, judged, graph=graph), node)
         choice = self._with_regimes(held, whole, choice, node)
         return self._or_spectral(whole, choice) if costs["spectral"] < costs["stationary"] else choice
+
+    def _towards_graph(
+        self, held: Sequence[_Held], best: Shrinkage, least: float, node: Tensor
+    ) -> tuple[Shrinkage, float, float]:
+        """How far to go towards what distance along the graph says, the shrinkage there, and its cost a reading."""
+        graph = 0.0
+        for weight in GRAPH:
+            trials = [self._near(each, weight).trial for each in held]
+            by, tried = chosen_shrinkage(trials, node, best)
+            if not tried[by] < least:
+                break
+            best, graph, least = by, weight, tried[by]
+        return best, graph, least
+
+    def _near(self, each: _Held, weight: float) -> _Held:
+        return replace(each, trial=replace(each.trial, C=towards(each.trial.C, self.distance, weight)))
+
+    @cached_property
+    def distance(self) -> np.ndarray:  # (nodes, nodes)
+        """Along the graph."""
+        return path_lengths(self.space.graph)
 
     def _or_spectral(self, whole: Sequence[_Held], choice: Choice) -> Choice:
         """The paper's, where whole windows are more probable by it than by the chosen one: few rows, a good graph."""
@@ -204,7 +230,8 @@ class WindowReferences:
     def _with_regimes(self, held: Sequence[_Held], whole: Sequence[_Held], choice: Choice, node: Tensor) -> Choice:
         """The same in regimes, where they gain on short windows and on whole ones."""
         best, least, log_prob = 1, NOTICEABLE, dict(choice.log_prob)
-        log_prob["stationary"] = -self._shrunk(held, choice.shrinkage, node)
+        near = [self._near(each, choice.graph) for each in held]
+        log_prob["stationary"] = -self._shrunk(near, choice.shrinkage, node)
         for count in COMPONENTS:
             if not fits_densely(math.ceil(count**0.5 * self.space.d), torch.float32, node.device):
                 break
@@ -269,7 +296,8 @@ class WindowReferences:
                 return mixture
         if self._kept is not None and self._kept.shrinkage == by and list(stretches) == list(self.stretches):
             return self._kept
-        return Stationary.of(lag_covariances(z, steps, stretches), by, self.node(z.device), torch.float32)
+        C = towards(lag_covariances(z, steps, stretches), self.distance, choice.graph)
+        return Stationary.of(C, by, self.node(z.device), torch.float32)
 
     def _separable(self, z: Tensor, stretches: Sequence[slice], steps: int, by: Shrinkage) -> Separable:
         C0 = lag_covariances(z, 1, stretches)[0]
