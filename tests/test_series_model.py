@@ -8,6 +8,7 @@ import pytest
 from laws import close
 
 import grcd
+from grcd import contests
 from grcd.core.errors import InputError, InputWarning
 from grcd.data.series import Series
 
@@ -287,3 +288,21 @@ def test_a_covariate_that_counts_is_kept_asked_for_and_used_for_the_rows_to_come
     model.save(tmp_path / "run")
     again = grcd.load(tmp_path / "run").forecast(table.iloc[:620], 40, covariates=weather)
     pd.testing.assert_frame_equal(again, ahead)
+
+
+def test_without_a_network_all_rows_that_train_and_validate_teach_in_the_end(monkeypatch, tmp_path):
+    """But for what is decided before, the contest among it."""
+    x, seen = readings(200)[:, :, 0], []
+
+    def mean(trained):
+        return trained.model.mean.table.mean.flatten().numpy()
+
+    monkeypatch.setattr(contests, "of_series", lambda trained, *_: seen.append(mean(trained)))
+    options = {"window": 2, "calendar": "none", "max_updates": 0}
+    model = grcd.GRCD(graph(), **options).fit(x[:180], x[180:], run=tmp_path / "run")
+    close(seen[0], x[:180].mean(axis=0), 1e-9)
+    close(mean(model.series.trained), x.mean(axis=0), 1e-9)
+    assert model.result["fitted_again"] == 200
+    again = grcd.load(tmp_path / "run").series.trained
+    assert np.array_equal(mean(again), mean(model.series.trained))
+    assert (again.model.law.reference.C == model.series.trained.model.law.reference.C).all()

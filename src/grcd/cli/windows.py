@@ -163,7 +163,12 @@ def kept(model: GRCD, steps: int) -> list[str]:
         not_used = "the network is not clearly better, so the reference is used alone"
         not_used = not_used if result["updates"] else "no network was trained: the reference is used alone"
         used = "the network is kept" if result["network"] else not_used
-        lines.append("; ".join(part for part in (used, crps) if part))
+        again = (
+            f"fitted once more, to all {rows:,} rows that train and validate"
+            if (rows := result.get("fitted_again"))
+            else ""
+        )
+        lines.append("; ".join(part for part in (used, again, crps) if part))
     return lines
 
 

@@ -119,9 +119,13 @@ def train(
             for split in ("train", "val")
         )
         model, result = windows.fit(space, learn, held, config, device, covariates=covariates, **hooks)
-        result |= {"mean": model.mean.to_dict()}
         trained = TrainedSeries(model, scales, facts, result)
         result |= {"contest": team().from_first(lambda: judge(trained))}
+        if windows.may_fit_again(model, result):  # all was decided: validation rows may teach too
+            every = [*learn.stretches, *(slice(s.start + len(learn), s.stop + len(learn)) for s in held.stretches)]
+            trained = replace(trained, model=windows.fit_again(model, result, learn, held, every, covariates))
+            result |= {"fitted_again": sum(map(len, (learn, held)))}
+        result |= {"mean": trained.model.mean.to_dict()}
         if folder is not None:
             folder.finish(trained.tensors(), result)
         return trained

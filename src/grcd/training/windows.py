@@ -9,7 +9,9 @@ What is decided by validation windows, and noted in the summary:
 
 Any method but ``grcd`` and ``grcd-sparse`` is the paper's: trained on windows by themselves, on the product graph.
 
-References of folds, which the network trains beside, are fitted without the stretch of time they are for.
+References of folds, which the network trains beside, are fitted without the stretch of time they are for. Where no
+network is used in the end, mean and reference are fitted once more, to training and validation rows together: of few
+rows a tenth is worth having.
 """
 
 from __future__ import annotations
@@ -102,6 +104,12 @@ def fit(
     mean = means.fitted(terms, train.stretches)
     preparation = time.monotonic() - hooks.began - (summary.get("seconds", 0.0) - before[0])
     return WindowModel(law, mean), summary | kept | {"preparation": round(preparation, 1)}
+
+
+def may_fit_again(model: WindowModel, summary: dict[str, Any]) -> bool:
+    """Whether mean and reference stand alone, and take little time: a network knows those that it was trained by."""
+    small = isinstance(model.law, Conditional) and summary["reference"]["kind"] != "sparse"
+    return small and not summary["network"] and not model.law.space.graph.large
 
 
 def fit_again(
