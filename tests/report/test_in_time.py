@@ -47,7 +47,7 @@ def test_the_calendar_explains_its_share_of_the_variance(day, share):
 def test_a_window_as_long_as_the_past_helps():
     suggested = [facts(series(20_000, phi))["window_suggested"] for phi in (0.0, 0.2, 0.6, 0.9, 0.99)]
     assert suggested == [1, 2, 4, 16, 36]  # .6^2 = .36, .9^8 = .43 and .9^12 = .28
-    assert facts(series(20_000, 0.0, day=2.0))["window_suggested"] == 1  # the calendar has it all
+    assert facts(series(20_000, 0.0, day=2.0))["window_suggested"] == 4  # the calendar has it all: a short one knows it
     assert facts(series(100, 0.99))["window_suggested"] == 8  # ten of them in a hundred rows
 
 

@@ -150,3 +150,16 @@ def test_time_that_is_up_ends_training_at_the_next_validation(tiny):
     _, summary = fit.fit(model.space, model.config, model.device, *z, settle=lambda decide: before)
     assert summary["updates"] == 5
     assert summary["stopped"].startswith("its time was up")
+
+
+def test_a_run_that_needed_no_time_loads_again(tmp_path):
+    """Too few validation rows to tell whether a network helps: none is trained, whatever time there is."""
+    rows = np.random.RandomState(0).standard_normal((40, 4))
+    graph = grcd.Graph.from_adjacency(np.ones((4, 4)) - np.eye(4))
+    model = grcd.GRCD(graph, window=2, device="cpu", minutes=5)
+    with pytest.warns(InputWarning, match="make 2 windows of 2 rows that do not overlap, too few"):
+        model.fit(rows[:36], rows[36:], run=tmp_path / "run")
+    assert model.result["updates"] == 0
+    again = grcd.load(tmp_path / "run")
+    assert again.config.minutes == 0
+    assert np.array_equal(again.impute(rows[:4], n=3), model.impute(rows[:4], n=3))

@@ -102,11 +102,15 @@ def _suggested(data: SeriesDataset) -> int:
     steps = max(1, min(steps, most, max(s.stop - s.start for s in val.stretches)))
     gain = past.gain(train, val, steps) if steps > 1 else 0.0
     if gain <= 0:
-        why = "validation rows gain nothing by the past" if steps > 1 else "a row says little of the next one"
+        why = (
+            "validation rows gain nothing by the past or the calendar"
+            if steps > 1
+            else "a row says little of the next one"
+        )
         _decided(f"window: 1 row, for {why}; --window T takes T all the same")
         return 1
     rows = spell(steps, data.series.interval)
-    _decided(f"window: {rows}; a validation reading gains {gain:.2f} nats by the past. --window 1 takes single rows")
+    _decided(f"window: {rows}; a validation reading gains {gain:.2f} nats by time. --window 1 takes single rows")
     return steps
 
 

@@ -4,7 +4,8 @@
 of the variance of held-out readings that a mean by time of day and weekend takes away from each column's own mean.
 **A window** is suggested: the longest in ``WINDOWS`` of which what the calendar leaves over is correlated by ``HELPS``
 or more at half its length, that has no more than ``MOST`` readings, and that fits ten times into the longest stretch of
-rows without a break; one row, where even neighbouring rows have less than ``LEAST``.
+rows without a break. Where even neighbouring rows have less than ``LEAST`` it is one row, or a short one if the
+calendar explains ``SHARE`` or more: single rows do not know what time it is.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ..references.calendar import CalendarMean
 ENTRIES = 1 << 22  # readings looked at, of nodes evenly chosen
 WINDOWS = (2, 3, 4, 6, 8, 12, 16, 24, 36)
 HELPS, LEAST, MOST = 0.3, 0.1, 5_000
+SHORT, SHARE = 4, 0.02
 LAGS = {"1h": 3600, "6h": 6 * 3600, "1d": 86_400, "1week": 7 * 86_400}  # beside one row
 ROW_LAGS = (1, 3, 10, 30)  # without dates
 TRAINING = 0.7  # share of the rows, the first ones, that the calendar's mean is fitted to
@@ -45,7 +47,7 @@ def facts(series: Series, channels: Sequence[str], units: Sequence[str]) -> dict
         },
         "autocorrelation": dict(zip(lags, _mean(some, np.array([*lags.values()], dtype=int)), strict=True)),
         "calendar_explains": explained,
-        "window_suggested": _window(left, longest, series.values[0].size),
+        "window_suggested": _window(left, longest, series.values[0].size, explained or 0.0),
     }
 
 
@@ -86,11 +88,11 @@ def _calendar(series: Series) -> tuple[float | None, Series]:
     return share, Series(rest, series.times, series.borders)
 
 
-def _window(left: Series, longest: int, columns: int) -> int:
+def _window(left: Series, longest: int, columns: int, explained: float) -> int:
     lags = np.array([1, *(steps // 2 for steps in WINDOWS)])
     values = [each or 0.0 for each in _mean(left, lags[lags < len(left)])]
     if not values or values[0] < LEAST:
-        return 1
+        return SHORT if explained >= SHARE and SHORT * columns <= MOST and longest >= 10 * SHORT else 1
     halves = zip(WINDOWS, values[1:], strict=False)
     fit = [steps for steps, value in halves if value >= HELPS and steps * columns <= MOST and 10 * steps <= longest]
     return max(fit, default=2 if 2 * columns <= MOST and longest >= 20 else 1)
@@ -107,7 +109,7 @@ def lines(f: dict[str, Any]) -> list[tuple[str, str]]:
         share = f"{f['calendar_explains']:.0%} of held-out variance" if f["calendar_explains"] > 0 else "nothing"
         shown.append(("calendar", f"time of day and weekend explain {share}"))
     window = f["window_suggested"]
-    helps = f"{window} rows suggested" if window > 1 else "none suggested: the past does not help"
+    helps = f"{window} rows suggested" if window > 1 else "none suggested: neither the past nor the calendar helps"
     return [*shown, ("window", helps)]
 
 

@@ -57,8 +57,8 @@ class Trained:
 
 
 def settled(config: C, facts: Mapping[str, Any]) -> C:
-    """The configuration with what a budget of time decided, if there was one: nothing is left to the clock then."""
-    return cast(C, config.changed({**facts["settled"], "minutes": 0})) if "settled" in facts else config
+    """The configuration with what a budget of time decided, if it had to: nothing is left to the clock then."""
+    return cast(C, config.changed({**facts.get("settled", {}), "minutes": 0})) if config.minutes else config
 
 
 def named(parts: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:

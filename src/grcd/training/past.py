@@ -1,8 +1,9 @@
-"""Does the past help? By how much windows make held-out readings more probable than single rows do.
+"""Does time help? By how much windows make held-out readings more probable than single rows do.
 
-Under a Gaussian reference of z-scores about the calendar's mean, fitted to the training rows, validation windows of
-``T`` rows have a joint density, and so have their rows one by one. The difference of the logarithms, over the number of
-readings, is what a reading gains by what it is told of other rows:
+Under a Gaussian reference, fitted to the training rows, validation windows of ``T`` rows have a joint density, about
+the calendar's mean or about each column's own, whichever is larger. Their rows one by one have one too: about the
+column's own mean, for single rows know neither the past nor what time it is. The difference of the logarithms, over the
+number of readings, is what a reading gains by what it is told of other rows and of the calendar:
 
     gain = (log p(x_1, ..., x_T) - sum_t log p(x_t)) / readings
 
@@ -33,7 +34,8 @@ ENOUGH, PARTS = 40, 3  # windows of validation one after the other; else so many
 
 
 def gain(train: Series, val: Series, steps: int) -> float:
-    """Nats that a validation reading gains by the other rows of its window; 0 where there is no such window."""
+    """Nats that a validation reading gains by the other rows of its window, and by the calendar; 0 where there is no
+    such window."""
     rows, columns = min(steps, ROWS), _columns(train)
     if rows < 2 or not len(columns):
         return 0.0
@@ -43,26 +45,29 @@ def gain(train: Series, val: Series, steps: int) -> float:
         others = [s for other in parts if other is not part for s in other]
         trials.append((train.picked(others), train.picked(part)))
     densities, counts = zip(*(_densities(*trial, columns, rows) for trial in trials), strict=True)
-    joint, alone = np.sum(densities, axis=0).max(axis=0)
-    return float((joint - alone) / max(sum(counts), 1))
+    *joint, alone = np.sum(densities, axis=0).max(axis=0)
+    return float((max(joint) - alone) / max(sum(counts), 1))
 
 
 def _densities(
     train: Series, held: Series, columns: np.ndarray, rows: int
-) -> tuple[np.ndarray, int]:  # (covariances, 2), readings
-    """The logarithms of the densities of all held-out windows, and of their rows one by one."""
-    starts, nothing = held.starts(rows), np.zeros((len(COVARIANCES), 2))
-    if not len(starts):
-        return nothing, 0
-    z, out = _scored(train, held, columns)
-    C = lag_covariances(z, rows, train.stretches)
-    chosen = starts[evenly(len(starts), WINDOWS)]
-    windows = out[torch.from_numpy(chosen[:, None] + np.arange(rows))]  # (windows, rows, columns)
-    count = int((~windows.isnan()).sum())
-    if not count:
-        return nothing, 0
-    sides = (C, windows.flatten(1)), (C[:1], windows.flatten(0, 1))
-    return np.array([[_log_prob(*side, by) for side in sides] for by in COVARIANCES]), count
+) -> tuple[np.ndarray, int]:  # (covariances, 3), readings
+    """The logarithms of the densities of all held-out windows, about the calendar's mean and about each column's own;
+    and of their rows one by one, about the latter."""
+    starts = held.starts(rows)
+    chosen = torch.from_numpy(starts[evenly(len(starts), WINDOWS)][:, None] + np.arange(rows))
+    sides, count = list[np.ndarray](), 0
+    for by_calendar in (True, False):
+        z, out, log_spread = _scored(train, held, columns, by_calendar)
+        windows, C = out[chosen], lag_covariances(z, rows, train.stretches)  # (windows, rows, columns)
+        seen = ~windows.isnan()
+        count = int(seen.sum())
+        if not count:
+            return np.zeros((len(COVARIANCES), 3)), 0
+        units = float(log_spread[chosen][seen].sum())
+        shapes = [(C, windows.flatten(1))] + [(C[:1], windows.flatten(0, 1))] * (not by_calendar)
+        sides += [np.array([_log_prob(*shape, by) for by in COVARIANCES]) - units for shape in shapes]
+    return np.stack(sides, axis=1), count
 
 
 def _columns(train: Series) -> np.ndarray:
@@ -75,12 +80,19 @@ def _columns(train: Series) -> np.ndarray:
     return columns[high > low]
 
 
-def _scored(train: Series, val: Series, columns: np.ndarray) -> tuple[Tensor, Tensor]:  # two of (rows, columns)
+def _scored(
+    train: Series, held: Series, columns: np.ndarray, by_calendar: bool
+) -> tuple[Tensor, Tensor, Tensor]:  # three of (rows, columns)
+    """z-scores of training rows and of held-out ones; and the logarithm of what the latter were divided by."""
     clock = Clock.of(train)
-    slot, kind, x = zip(*(_row_by_row(part, clock, columns) for part in (train, val)), strict=True)
-    width = max(0.5, clock.slots / 144) if clock.slots > 1 else 0.0
-    mean = CalendarMean.fit(x[0], slot[0], kind[0], clock.slots, clock.kinds, width)
-    return mean.scores(x[0], slot[0], kind[0]), mean.scores(x[1], slot[1], kind[1])
+    slot, kind, x = zip(*(_row_by_row(part, clock, columns) for part in (train, held)), strict=True)
+    slots, kinds = (clock.slots, clock.kinds) if by_calendar else (1, 1)
+    if not by_calendar:
+        slot, kind = (tuple(torch.zeros_like(each) for each in part) for part in (slot, kind))
+    width = max(0.5, slots / 144) if slots > 1 else 0.0
+    mean = CalendarMean.fit(x[0], slot[0], kind[0], slots, kinds, width)
+    centre, spread = mean.rows(slot[1], kind[1])
+    return mean.scores(x[0], slot[0], kind[0]), (x[1] - centre) / spread, spread.log()
 
 
 def _row_by_row(series: Series, clock: Clock, columns: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:

@@ -48,6 +48,7 @@ from .window_config import WindowConfig
 from .window_references import WindowReferences
 
 FOLDS = 3
+LEAST = 4  # validation windows that do not overlap: of fewer no gain is more than chance
 WINDOWS, MOST_NUMBERS = 20_000, 1 << 28  # that a method on the product graph trains on, at most
 
 
@@ -149,9 +150,8 @@ def _conditional(table: _Table, config: WindowConfig, hooks: _Hooks) -> tuple[Co
     """The conditional model: a network beside references that never saw its windows."""
     space, stretches, references = table.space, table.train.stretches, table.references(config)
     choice = references.choose()
-    if space.graph.large and config.max_updates:
-        what = f"there is no network of windows on {len(space.graph):,} nodes"
-        warnings.warn(f"{what}: the model is its reference alone", InputWarning, stacklevel=2)
+    if config.max_updates and (why := _no_network(table)):
+        warnings.warn(f"{why}: the model is its reference alone", InputWarning, stacklevel=2)
         config = config.changed({"max_updates": 0})
 
     def learned(rows: Sequence[slice]) -> tuple[Tensor, Reference, Tensor]:
@@ -178,6 +178,16 @@ def _conditional(table: _Table, config: WindowConfig, hooks: _Hooks) -> tuple[Co
         budget.warn_long(pace.total(config.max_updates, config.pool, config.validate_every))
     model, summary = conditional.fit(space, folds, validation, config, hooks.log, hooks.resume, until)
     return model, summary | {"reference": choice.summary()}
+
+
+def _no_network(table: _Table) -> str:
+    """Why none can be had, where none can."""
+    space = table.space
+    if space.graph.large:
+        return f"there is no network of windows on {len(space.graph):,} nodes"
+    apart = len(np.unique(table.val_starts // space.steps))
+    windows = f"{apart} window{'s' * (apart != 1)} of {space.steps} rows that do not overlap"
+    return f"validation rows make {windows}, too few to tell whether a network helps" if apart < LEAST else ""
 
 
 class _Table:
