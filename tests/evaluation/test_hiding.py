@@ -37,6 +37,9 @@ def test_short_gaps_are_points_long_ones_sensors():
     assert [int(found[row, column, 0]) for row, column in ((3, 0), (12, 0), (6, 1), (0, 2), (0, 0), (9, 3))] == [
         0, 1, 2, 2, -1, -1,
     ]  # fmt: skip
+    lengths = [int(hiding.families(Series(np.where(np.arange(60) < k, np.nan, x[:, 3, 0])[:, None, None]), 36)[0, 0, 0])
+               for k in (1, 3, 4, 17)]  # fmt: skip
+    assert lengths == [0, 0, 1, 1]  # of a long window, too
     # A stretch without a reading is silent, however short.
     assert (hiding.families(Series(x[:4], borders=(3,)), 8)[3:, 0] == 2).all()
 

@@ -25,7 +25,6 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 import torch
-from scipy.sparse.csgraph import shortest_path
 from torch import Tensor
 
 from ..core.rows import evenly
@@ -40,6 +39,8 @@ LEAST = 1e-4  # eigenvalue
 
 def path_lengths(graph: Graph) -> np.ndarray:  # (nodes, nodes)
     """From node to node along the graph; infinite where there is no path."""
+    from scipy.sparse.csgraph import shortest_path
+
     W = graph.weights.tocoo()
     if not W.nnz:
         return np.where(np.eye(len(graph), dtype=bool), 0.0, np.inf)
