@@ -43,6 +43,7 @@ from .sparse_conditioning import Conditioned, Masked, completed, drawn, posterio
 
 DENSE = 4096  # numbers of a signal up to which a whole covariance may be asked for
 KEPT = 8  # of all memory, what factors that are kept may take is one part in so many
+LEVELS = 1024  # that are kept, however small they are
 TRACES = 64  # draws that a trace is estimated from
 
 
@@ -136,9 +137,13 @@ class Sparse(Reference):
         level = AtLevel(self, q**2)
         if keep:
             self._levels[q] = level
-            while len(self._levels) > 1 and sum(each.size for each in self._levels.values()) > memory.total() / KEPT:
+            while len(self._levels) > LEVELS or (len(self._levels) > 1 and self._crowded):
                 self._levels.popitem(last=False)
         return level
+
+    @property
+    def _crowded(self) -> bool:
+        return sum(each.size for each in self._levels.values()) > memory.total() / KEPT
 
     # -- what it is ------------------------------------------------------------------------------------------------
 
