@@ -82,6 +82,7 @@ class Sparse(Reference):
         self.precision, self.device = precision, torch.device(device)
         self.modes = np.asfortranarray(V)  # as it will be when it is loaded: products are then the same to the bit
         self._levels: OrderedDict[float, AtLevel] = OrderedDict()
+        self._kept = 0  # bytes of them
         self._masked: tuple[tuple[bytes, bytes], Masked] | None = None
         self._said = False
 
@@ -137,13 +138,10 @@ class Sparse(Reference):
         level = AtLevel(self, q**2)
         if keep:
             self._levels[q] = level
-            while len(self._levels) > LEVELS or (len(self._levels) > 1 and self._crowded):
-                self._levels.popitem(last=False)
+            self._kept += level.size
+            while len(self._levels) > 1 and (self._kept > memory.total() / KEPT or len(self._levels) > LEVELS):
+                self._kept -= self._levels.popitem(last=False)[1].size
         return level
-
-    @property
-    def _crowded(self) -> bool:
-        return sum(each.size for each in self._levels.values()) > memory.total() / KEPT
 
     # -- what it is ------------------------------------------------------------------------------------------------
 
