@@ -55,8 +55,13 @@ class AtLevel:
         self.system = None if s == 0 else reference.system(sp.eye_array(reference.d) + s * self.Q)
         self.MV = self._local(self.V)
         self.inner = np.eye(self.V.shape[1]) + self.V.T @ self.MV
+        self.precision = reference.precision
+
+    @cached_property
+    def log_det(self) -> float:
+        """Of ``Sigma + s I``."""
         own = 0.0 if self.system is None else self.system.log_det
-        self.log_det = own - reference.precision.log_det + float(np.linalg.slogdet(self.inner)[1])
+        return own - self.precision.log_det + float(np.linalg.slogdet(self.inner)[1])
 
     def _local(self, x: np.ndarray) -> np.ndarray:  # (d, k) twice
         """``M x``."""
