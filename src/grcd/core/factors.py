@@ -15,12 +15,12 @@ share of ``n``. What hangs on the graph like branches on a tree is eliminated fi
 of the sweep. Other graphs are narrow where a sweep is wide: what is estimated to be too much is counted, in the order
 of elimination, which takes no factor to find.
 
-**Whether it pays.** A factor takes about ``8 s^3`` operations, and ``n^3 / 3`` at the most; conjugate gradients, one
-for each nonzero of the matrix in every iteration of every signal. A factor that takes more than ``SIGNALS`` signals of
-``ITERATIONS`` iterations do, and more than a second or two, is not made: on near-planar graphs that is beyond millions
-of nodes, on expanders beyond some 3,000. Nor is one that is more than memory allows. Systems are then solved by
-conjugate gradients, preconditioned by the diagonal, and determinants are estimated by Lanczos quadrature (see
-``Iterative``).
+**Whether it pays.** The largest separator takes ``s^3 / 3`` operations, the next two those of ``s / sqrt(2)``, and so
+on: about ``s^3`` in all, and ``n^3 / 3`` at the most. Conjugate gradients take one for each nonzero of the matrix in
+every iteration of every signal. A factor that takes more than ``SIGNALS`` signals of ``ITERATIONS`` iterations do, and
+more than some seconds, is not made: near-planar graphs of a million nodes have one, expanders of 6,000 have none. Nor
+is one made that is more than memory allows. Systems are then solved by conjugate gradients, preconditioned by the
+diagonal, and determinants are estimated by Lanczos quadrature (see ``Iterative``).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from .errors import InputWarning
 BYTES = 32  # of an entry of the factor: in both triangles, with their indices, and while it is made
 SHARE = 6  # of all memory, what one factor may take is one part in so many
 SECONDS = 4e9  # operations that any factor may take: seconds
-SIGNALS, ITERATIONS = 200, 200  # of conjugate gradients, that a factor may take as long as
+SIGNALS, ITERATIONS = 100, 100  # of conjugate gradients, that a factor may take as long as
 TOLERANCE, MOST = 1e-10, 4000  # of conjugate gradients: residual, iterations
 STARTS, STEPS = 8, 64  # of Lanczos quadrature
 ROUNDS = 1000  # of taking branches away
-COUNTED = 3e6  # nonzeros that are counted where an estimate says too many: seconds
+COUNTED = 3e7  # nonzeros that are counted where an estimate says too many: seconds
 
 
 def sweep(pattern: sp.csr_array) -> np.ndarray:  # (n,)
@@ -114,7 +114,7 @@ def filling(pattern: sp.csr_array) -> tuple[float, float]:
     s = min(s, n)
     dense = s**2 * max(math.log2(n / s), 0.5)
     rest = pattern.nnz / 2 + pattern.shape[0]
-    return rest + min(dense, n**2 / 2), min(8.0 * s**3, n**3 / 3) + 100.0 * rest
+    return rest + min(dense, n**2 / 2), min(float(s) ** 3, n**3 / 3) + 100.0 * rest
 
 
 def counted(pattern: sp.csr_array, order: np.ndarray, most: float) -> tuple[float, float]:

@@ -160,7 +160,7 @@ class Task:
         some = x[evenly(len(x), TRIED)]
         by_node = _by_node(some)
         candidates = [self._with_modes(by_node, r) for r in ranks if r <= min(some.shape) / 4]
-        if self.graph is not None and len(x) < FEW and not factors.too_dear(_two_steps(self.graph)):
+        if self.graph is not None and len(x) < FEW and not factors.too_dear(self.graph.weights):
             candidates.append(Sparse(polynomial(some, self.graph), np.zeros((len(self.graph), 0))))
         best = max(candidates, key=self.likelihood) if len(candidates) > 1 else candidates[0]
         return best if len(some) == len(x) else self.refitted(x, best)
@@ -226,11 +226,6 @@ def principal(x: Tensor, rank: int, beyond: int = 8, powers: int = 2) -> tuple[T
 
 
 # -- polynomials -------------------------------------------------------------------------------------------------------
-
-
-def _two_steps(graph: Graph) -> sp.csr_array:  # (nodes, nodes)
-    """The pattern of the largest polynomial."""
-    return factors.without_diagonal(graph.weights @ graph.weights + graph.weights)
 
 
 def polynomial(x: np.ndarray, graph: Graph) -> Precision:
