@@ -2,9 +2,11 @@
 
 Signals are made here: an autoregression of smooth fields on a graph of positions, with wide modes. Every command runs
 by itself, each process with one thread, turn by turn as often as `--repeats` says; the quickest of each counts. Of
-training it is the time of its updates and validations, as the run logs it, beside that of the whole command; of filling
-the time of the whole command, start of the workers included, and also from the first file to the last. That both ways
-end with the same is looked at too: weights to rounding, files to the byte. Needs the cores for itself.
+training it is the time of its updates and validations, as the run logs it, beside that of the whole command, which
+chooses a reference and compares with simple competitors at the end, in one process. Of filling it is the time of the
+whole command, start of the workers included, and also from the first file to the last; by the network, where the run
+has kept one (`network` says so), for few updates may be too few to beat the reference. That both ways end with the same
+is looked at too: weights to rounding, files to the byte. Needs the cores for itself, about an hour of two.
 
 What is measured is written at once, and not measured again with the same sources: the same command goes on.
 
@@ -30,8 +32,8 @@ import pandas as pd
 SEED, INTERVAL = 0, np.timedelta64(5, "m")
 ONE = [sys.executable, "-m", "grcd"]
 TWO = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "grcd"]
-SIZES = {  # nodes, rows, updates by kind of training, partitions, rows of each
-    False: {"nodes": 200, "rows": 6000, "updates": {"moments": 80, "paper": 80, "windows": 200}, "parts": (12, 60)},
+SIZES = {  # nodes (more than scikit-learn's imputers are asked for), rows, updates by kind, partitions, rows of each
+    False: {"nodes": 260, "rows": 6000, "updates": {"moments": 80, "paper": 80, "windows": 200}, "parts": (12, 24)},
     True: {"nodes": 40, "rows": 1200, "updates": {"moments": 60, "paper": 20, "windows": 20}, "parts": (4, 20)},
 }
 TRAININGS = {  # `grcd train` on single moments, by the paper's network, and on windows
@@ -39,7 +41,7 @@ TRAININGS = {  # `grcd train` on single moments, by the paper's network, and on 
     "paper": ["--window", "1", "--method", "grcd-rho3", "--set", "validate_every=100000"],
     "windows": ["--window", "12", "--calendar", "none", "--set", "validate_every=50"],
 }
-DRAWS = ["-n", "30", "--nfe", "8"]
+DRAWS = ["-n", "20", "--nfe", "8", "--posterior", "diffusion"]  # whatever won the contest: work for the workers
 FILLED = ("moments", "windows")
 
 
@@ -126,7 +128,9 @@ def fillings(folder: Path, run: str, parts: tuple[int, int], repeats: int) -> di
         {path.name: path.read_bytes() for path in (folder / f"{run}-{name.replace(' ', '-')}").glob("*.parquet")}
         for name in kinds
     ]
+    result = json.loads((folder / run / "run.json").read_text())["result"]
     return {
+        "network": bool(result.get("network", result["best_update"] > 0)),
         "partitions": parts[0],
         "rows_each": parts[1],
         "draws": DRAWS,

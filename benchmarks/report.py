@@ -124,7 +124,8 @@ SECTIONS = {
         lambda: speed("speed-gpu-earlier"),
     ),
     "size": ("A million signals on 500 nodes", lambda: size()),
-    "scale": ("Large graphs", lambda: scale()),
+    "scale": ("Large graphs", lambda: scale("scale")),
+    "scale-gpu": ("Large graphs, the network on a GPU", lambda: scale("scale-gpu")),
     "cluster": ("Past one process", lambda: cluster()),
     "demo": ("The demo over three seeds", lambda: demo()),
     "attack": ("Accidents", lambda: attack()),
@@ -152,13 +153,16 @@ def size() -> str:
     )
 
 
-def scale() -> str:
-    result = load("scale")
-    stages = ("graph", "fit", "draws", "posterior", "level", "network")
+def scale(name: str) -> str:
+    from scale import exponents
+
+    result = load(name)
+    stages = ("graph", "fit", "draws", "draws again", "posterior", "level", "network")
     rows = [
         [
             f"{each['nodes']:,}",
             f"{each['signals']:,}",
+            f"{each['draws']}",
             f"{each['rank']}",
             *(f"{each['seconds'][name]:.2f}" for name in stages),
             f"{max(each['peak_mb'].values()) / 1e3:.1f}",
@@ -166,14 +170,29 @@ def scale() -> str:
         ]
         for each in result["sizes"]
     ]
-    header = ["nodes", "signals", "modes", *(f"{name} s" for name in stages), "peak GB", "rmse hidden", "spread"]
-    steps = [[f"{g['from']:,} to {g['to']:,}", *(f"{g[name]:.2f}" for name in stages)] for g in result["growth"]]
+    times = [f"{name} s" for name in stages]
+    header = ["nodes", "signals", "draws", "modes", *times, "peak GB", "rmse hidden", "spread"]
+    steps = [
+        [f"{g['from']:,} to {g['to']:,}, {g['of_signals']:,} signals", *(f"{g[name]:.2f}" for name in stages)]
+        for g in exponents(result["sizes"])
+    ]
     text = (
         "Fit, draws, posterior draws of one signal (a quarter missing), the reference at one noise level, one"
         " evaluation of the network; in brackets what the true law has (see `benchmarks/scale.py`)."
         " Of a million nodes there are fewer signals and draws, and no modes.\n\n" + table(header, rows)
     )
-    return text + "\nExponents of growth:\n\n" + table(["", *stages], steps)
+    text += "\nExponents of growth, where the work is the same:\n\n" + table(["", *stages], steps)
+    real = [
+        [
+            f"`{each['method']}`: {each['reference']}",
+            f"{each['fit_seconds']:.0f}",
+            *(f"{each[kind][what]:.4g}" for kind in ("point", "block") for what in ("MAE", "CRPS", "seconds")),
+        ]
+        for each in result["metr_la"]
+    ]
+    columns = [f"{kind}: {what}" for kind in ("points", "spells") for what in ("MAE", "CRPS", "seconds")]
+    names = ["reference of METR-LA, windows of 24 rows", "fit s", *columns]
+    return text + ("\n" + table(names, real) if real else "")
 
 
 def cluster() -> str:

@@ -8,7 +8,13 @@ at one noise level, and one evaluation of the network; each size in a process of
 stage (where the system lets it be set back; otherwise the largest so far), signals included.
 
 Beside it how far the fit is from the truth: the log-likelihood of new signals a node, and the posterior's mean and
-spread, each with the truth's own. Exponents of growth are those between neighbouring sizes.
+spread, each with the truth's own.
+
+10^6 nodes have few signals (50), no modes and 10 draws: 2,000 signals would not fit. So that growth can be told,
+smaller sizes are measured with as few too, and exponents are those between neighbouring sizes of the same work. Draws
+are timed twice: the first time makes what they need, a factor of the precision where it is a polynomial.
+
+With `--device cuda` the network is evaluated there (once before it counts); graph and reference live in main memory.
 
 Real: METR-LA in windows of 24 x 207, as in the public table of imputation (a quarter of the readings hidden at random,
 or spells of silence): MAE of the median and CRPS of 100 draws of the sparse reference and of the one that is chosen
@@ -16,7 +22,8 @@ without it, no network, with the seconds that fitting and filling take.
 
 What is measured is written at once, and not measured again with the same sources: the same command goes on.
 
-    python benchmarks/scale.py --out results/scale.json                          all of it: 20 GB, half an hour
+    python benchmarks/scale.py --out results/scale.json                          all of it: 20 GB, 40 minutes
+    python benchmarks/scale.py --device cuda --out results/scale-gpu.json        with a GPU
     python benchmarks/scale.py --nodes 1000 10000 --out results/scale.json       some of it
 """
 
@@ -42,14 +49,16 @@ import numpy as np
 SEED, SIGNALS, VALIDATION, MISSING, DRAWS = 0, 2000, 100, 0.02, 100
 WAVES = [(1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2)]
 RANGE, HEIGHT = 0.05, 0.4  # of the field: k; of the waves
-MOST = 50_000_000  # readings of the largest size; smaller ones have SIGNALS signals
+FEW, FEW_DRAWS = 50, 10  # signals and draws of the largest size, and of smaller ones beside it
+BESIDE = 10_000  # the smallest size that is measured with few as well
 WIDTH, WINDOW = 32, 24  # of the network; rows of METR-LA
 
 
-def measured(nodes: int) -> dict:
-    """All of one size."""
+def measured(nodes: int, few: bool, device: str) -> dict:
+    """All of one size; with ``few`` signals and draws, and no modes."""
     import torch
 
+    from grcd.core.device import wait
     from grcd.graphs.graph import Graph
     from grcd.networks import nodenet
     from grcd.references import sparse_fit, sparse_mixture_fit
@@ -69,16 +78,16 @@ def measured(nodes: int) -> dict:
     with stage("graph"):
         graph = Graph.from_coordinates(places)
     truth = field(graph, places)
-    count = SIGNALS if nodes <= 100_000 else MOST // nodes
+    count = FEW if few else SIGNALS
     with stage("signals"):
         train, val = (drawn(truth, each, random) for each in (count, min(VALIDATION, count)))
         for rows in train:
             rows[torch.from_numpy(random.random(nodes) < MISSING)] = math.nan
-    ranks = sparse_fit.RANKS if nodes <= 100_000 else (0,)
+    ranks = (0,) if few else sparse_fit.RANKS
     with stage("fit"):
         reference = sparse_mixture_fit.fit(train, val, graph, SEED, ranks)
     del train, val
-    draws = DRAWS if nodes <= 100_000 else 10
+    draws = FEW_DRAWS if few else DRAWS
     noise, u = torch.from_numpy(random.standard_normal((draws, nodes))), torch.from_numpy(random.random(draws))
     with stage("draws"):
         x = reference.draw(noise, 0.0, u)
@@ -97,12 +106,20 @@ def measured(nodes: int) -> dict:
     spread = exact.draw(draws, normal, torch.zeros(1, draws, dtype=torch.float64))[0, :, hidden].std(0)
     with stage("level"):
         reference.score(new[:1], 0.5)
-    network = nodenet.NodeNet(graph.spectrum, nodenet.Setting(width=WIDTH))
-    with stage("network"), torch.inference_mode():
-        network(new[:1], torch.tensor(0.5))
+    where = torch.device(device)
+    network = nodenet.NodeNet(graph.spectrum, nodenet.Setting(width=WIDTH)).to(where)
+    one, level = new[:1].to(where), torch.tensor(0.5, device=where)
+    with torch.inference_mode():
+        if where.type == "cuda":
+            network(one, level)
+            wait(where)
+        with stage("network"):
+            network(one, level)
+            wait(where)
     roughness = [float(((graph.combinatorial @ each.numpy().T) * each.numpy().T).sum(0).mean()) for each in (x, new)]
     return {
         "nodes": nodes,
+        "few": few,
         "signals": count,
         "draws": draws,
         "components": len(reference.parts),
@@ -160,7 +177,7 @@ def peak() -> float:
 # -- METR-LA -----------------------------------------------------------------------------------------------------------
 
 
-def real(method: str) -> dict:
+def real(method: str, device: str) -> dict:
     """Windows of METR-LA by the reference of a method alone."""
     import torch
 
@@ -174,7 +191,7 @@ def real(method: str) -> dict:
     data = load("metr-la", variants["grcd"])
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        model = train(GRCD(data.graph, method, SEED, "cpu", window=WINDOW, max_updates=0), data, f"{folder}/run")
+        model = train(GRCD(data.graph, method, SEED, device, window=WINDOW, max_updates=0), data, f"{folder}/run")
     result = {"method": method, "fit_seconds": round(time.perf_counter() - began, 1)}
     answer, result["reference"] = Network(model, data, None).answer(None), model.result["reference"]["words"]
     for kind, setting in about.items():
@@ -193,16 +210,25 @@ def real(method: str) -> dict:
 
 
 def exponents(sizes: list[dict]) -> list[dict]:
-    """``log`` of seconds over ``log`` of nodes, between neighbouring sizes; a draw where their number differs."""
+    """``log`` of seconds over ``log`` of nodes, between neighbouring sizes with as many signals and draws."""
     growth = []
-    for small, large in itertools.pairwise(sizes):
-        ratio = math.log(large["nodes"] / small["nodes"])
-        each = {"from": small["nodes"], "to": large["nodes"]}
-        for name in small["seconds"]:
-            per = [size["seconds"][name] / (size["draws"] if "draws" in name else 1) for size in (small, large)]
-            each[name] = round(math.log(max(per[1], 1e-4) / max(per[0], 1e-4)) / ratio, 2)
-        growth.append(each)
+    for work in sorted({(size["signals"], size["draws"]) for size in sizes}, reverse=True):
+        alike = sorted(
+            (size for size in sizes if (size["signals"], size["draws"]) == work), key=lambda size: size["nodes"]
+        )
+        for small, large in itertools.pairwise(alike):
+            ratio = math.log(large["nodes"] / small["nodes"])
+            each = {"from": small["nodes"], "to": large["nodes"], "of_signals": work[0], "of_draws": work[1]}
+            for name, seconds in small["seconds"].items():
+                each[name] = round(math.log(max(large["seconds"][name], 1e-4) / max(seconds, 1e-4)) / ratio, 2)
+            growth.append(each)
     return growth
+
+
+def whats(nodes: list[int]) -> list[str]:
+    """Each size, and those that are compared with the largest once more."""
+    usual = [f"{n}" for n in nodes if n <= 100_000]
+    return usual + [f"{n} few" for n in nodes if n > 100_000 or (n >= BESIDE and max(nodes) > 100_000)]
 
 
 def sources() -> str:
@@ -211,11 +237,16 @@ def sources() -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
-def child(what: str) -> dict:
+def child(what: str, device: str) -> dict:
     """What one process measures."""
-    command = [sys.executable, __file__, "--one", what]
+    command = [sys.executable, __file__, "--one", what, "--device", device]
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=dict(os.environ)).stdout
     return json.loads(output.splitlines()[-1])
+
+
+def named(each: dict) -> str:
+    """As it was asked for."""
+    return each["method"] if "method" in each else f"{each['nodes']}{' few' if each['few'] else ''}"
 
 
 def main() -> None:
@@ -224,29 +255,33 @@ def main() -> None:
     options.add_argument("--methods", nargs="*", default=["grcd-sparse", "grcd"], help="on METR-LA")
     options.add_argument("--note", default="", help="what else was running")
     options.add_argument("--out", default="results/scale.json")
+    options.add_argument("--device", default="cpu", help="of the network")
     options.add_argument("--one", help=argparse.SUPPRESS)
     args = options.parse_args()
     if args.one:
-        print(json.dumps(measured(int(args.one)) if args.one.isdigit() else real(args.one)))
+        nodes, *few = args.one.split()
+        size = measured(int(nodes), bool(few), args.device) if nodes.isdigit() else real(args.one, args.device)
+        print(json.dumps(size))
         return
     from provenance import provenance
 
     from grcd.core.files import write_json
 
-    where, known = provenance("cpu") | {"note": args.note, "sources": sources()}, dict[str, dict]()
+    where, known = provenance(args.device) | {"note": args.note, "sources": sources()}, dict[str, dict]()
     with suppress(OSError, ValueError, KeyError):
         before = json.loads(Path(args.out).read_text())
         if (before["sources"], before["hardware"]) == (where["sources"], where["hardware"]):
-            known = {str(each.get("nodes", each.get("method"))): each for each in before["sizes"] + before["metr_la"]}
-    for what in (*map(str, args.nodes), *args.methods):
+            known = {named(each): each for each in before["sizes"] + before["metr_la"]}
+    for what in (*whats(args.nodes), *args.methods):
         if what not in known:
             try:
-                known[what] = child(what)
+                known[what] = child(what, args.device)
             except subprocess.CalledProcessError as error:
                 print(f"{what}: ended with status {error.returncode}, left out", file=sys.stderr)
                 continue
         print(json.dumps(known[what], indent=1), flush=True)
-        sizes = sorted((each for each in known.values() if "nodes" in each), key=lambda each: each["nodes"])
+        measured_sizes = (each for each in known.values() if "nodes" in each)
+        sizes = sorted(measured_sizes, key=lambda each: (each["few"], each["nodes"]))
         metr_la = [each for each in known.values() if "method" in each]
         write_json(args.out, where | {"sizes": sizes, "growth": exponents(sizes), "metr_la": metr_la})
 

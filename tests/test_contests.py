@@ -12,6 +12,7 @@ from grcd.evaluation import hiding
 from grcd.evaluation.competitors import fitted
 from grcd.evaluation.contest import COLUMNS, REFERENCE
 from grcd.evaluation.guesses import filler, gaps
+from grcd.graphs import graph as graphs
 
 NODES = 6
 GRAPH = grcd.Graph.from_adjacency(np.diag(np.ones(NODES - 1), 1) + np.diag(np.ones(NODES - 1), -1))
@@ -107,3 +108,20 @@ def test_pieces_are_rows_of_the_series_evenly_chosen():
     found, times = contests.pieces(series, 12, 300)  # few rows, and twice
     assert times == 2
     assert np.array_equal(found.values, np.concatenate(2 * [series.values]))
+
+
+@pytest.mark.filterwarnings("ignore:no network was asked for")
+@pytest.mark.parametrize("kind", ["apart", "together"])
+def test_a_large_graph_has_a_contest_of_what_needs_no_network(monkeypatch, kind):
+    """Where neighbours say nearly all the reference wins; where nodes know nothing of each other, the smallest."""
+    monkeypatch.setattr(graphs, "LARGE", NODES - 1)
+    x = rows(kind, 400)
+    model = grcd.GRCD(GRAPH, backbone="none", seed=1).fit(x[:300], x[300:])
+    best = {"apart": COLUMNS, "together": REFERENCE}[kind]
+    assert won(model)["points"] == won(model)["sensors"] == best
+    assert set(model.contest.families["points"].errors) == {"mean", "line", COLUMNS, REFERENCE}
+    assert model.contest.stretches == 0  # nothing is fitted again
+    few = grcd.GRCD(GRAPH, backbone="none", seed=1).fit(x[:300], x[300:320])
+    assert few.contest is None  # one group of rows: nothing can be said
+    monkeypatch.setitem(contests.WORK, "reference", 23 * NODES * contests.DRAWS)
+    assert grcd.GRCD(GRAPH, backbone="none", seed=1).fit(x[:300], x[300:]).contest is None

@@ -5,7 +5,10 @@ there are fewer than ``ENOUGH`` windows one after the other, ``PARTS`` stretches
 each by what was fitted to all others, with the choices that were made of all. No network is trained for that: it is
 compared on validation rows alone.
 
-All of it is bounded: rows by what drawing them costs, scikit-learn's imputers by the number of columns.
+All of it is bounded: rows by what drawing them costs, scikit-learn's imputers by the number of columns. **On a large
+graph** nothing is fitted again, competitors learn from the last rows, and a contest is held where the reference is all
+there is and so many rows can be filled that two groups of them can be told apart: up to some 20,000 nodes. There is
+none of windows.
 """
 
 from __future__ import annotations
@@ -92,17 +95,19 @@ def _scaled(trained: TrainedSeries, values: np.ndarray) -> np.ndarray:  # (rows,
 
 
 def of_signals(trained: Trained, config: Config, x_train: np.ndarray, x_val: np.ndarray, unit: str) -> dict | None:
-    """``Contest.to_dict`` of a model of signals by themselves (signals, nodes); None on a large graph."""
-    space, device = trained.diffusion.space, trained.diffusion.device
-    if space.graph.large:
-        return None
+    """``Contest.to_dict`` of a model of signals by themselves (signals, nodes); None where it would say nothing."""
+    space, device, large = trained.diffusion.space, trained.diffusion.device, trained.diffusion.space.graph.large
     network = not trained.diffusion.adds_nothing
     work = WORK[device.type if network else "reference"]
     most = int(min(MOST_ROWS, work / (space.d * DRAWS * (8 if network else 1))))
+    if large:
+        if network or min(most, len(x_val)) < 2 * MOMENTS:
+            return None
+        x_train, x_val = x_train[-int(work / space.d) :], x_val[-MOST_ROWS:]
     train, val = (Series(np.asarray(x, dtype=np.float64)[:, :, None]) for x in (x_train, x_val))
     own = Moments(SignalModel(trained, config.limits(), Memory()))
     held = [Held(own, train, *pieces(val, PIECE * MOMENTS, most), network)]
-    if len(train) <= AGAIN and len(val) < ENOUGH * MOMENTS:
+    if not large and len(train) <= AGAIN and len(val) < ENOUGH * MOMENTS:
         for part, others in _parts(train):
             learned, out = train.picked(others), train.picked(part)
             x, y = (each.values[:, :, 0][~np.isnan(each.values).all(axis=(1, 2))] for each in (learned, val))

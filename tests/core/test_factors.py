@@ -8,9 +8,11 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from laws import close, examples
+from scipy.sparse.linalg import splu
 from scipy.spatial import cKDTree
 
 from grcd.core import factors, memory
+from grcd.core.errors import InputWarning
 
 
 def near_planar(n, seed=0):
@@ -25,6 +27,10 @@ def expander(n, seed=0):
     rows, columns = np.repeat(np.arange(n), 3), random.integers(0, n, 3 * n)
     W = sp.csr_array((np.ones(3 * n), (rows, columns)), shape=(n, n))
     return factors.without_diagonal(W + W.T)
+
+
+def two_steps(pattern):
+    return factors.without_diagonal(pattern @ pattern + pattern)
 
 
 def tree(n):
@@ -124,7 +130,7 @@ def test_nonzeros_are_counted_exactly(pattern):
 
 def test_a_wide_tree_is_not_mistaken_for_an_expander(monkeypatch):
     """Two steps on a tree: no branch to take away, and a sweep as wide as the tree; the count says that it fits."""
-    two = factors.without_diagonal(tree(4095) @ tree(4095) + tree(4095))
+    two = two_steps(tree(4095))
     monkeypatch.setattr(memory, "total", lambda: 1e8)
     assert factors.BYTES * factors.filling(two)[0] > 1e8 / factors.SHARE
     assert factors.too_dear(two) == ""
@@ -135,6 +141,39 @@ def test_what_would_not_fit_is_said(monkeypatch):
     assert factors.too_dear(near_planar(3000)) == ""
     assert factors.too_dear(expander(3000)).startswith("a factor of about 7")
     monkeypatch.setattr(memory, "total", lambda: 1e12)
-    monkeypatch.setattr(factors, "OPERATIONS", 1e6)
+    monkeypatch.setattr(factors, "SECONDS", 1e6)
+    monkeypatch.setattr(factors, "ITERATIONS", 1)
     assert factors.too_dear(expander(500)).endswith("operations")
     assert factors.too_dear(tree(4095)) == ""
+
+
+@pytest.mark.parametrize("library", [True, False])
+def test_an_expander_is_told_from_a_plane_before_anything_is_factored(monkeypatch, library):
+    """However much memory there is; what a factor takes is known from closed forms: an expander's is dense."""
+    monkeypatch.setattr(memory, "total", lambda: 1e12)
+    monkeypatch.setattr(factors, "splu", None)
+    if not library:
+        monkeypatch.setitem(sys.modules, "pymetis", None)
+    wide = two_steps(expander(6000))
+    s = 6000 * 0.8  # a share of all
+    assert factors.filling(wide)[1] > s**3 / 3 > factors.SIGNALS * factors.ITERATIONS * wide.nnz
+    assert factors.too_dear(wide).endswith("operations")
+    assert factors.too_dear(two_steps(expander(1000))) == ""  # a second at the most
+    planar = near_planar(60_000)
+    assert factors.too_dear(planar) == factors.too_dear(two_steps(planar)) == ""
+
+
+def test_an_order_without_the_library_is_that_of_the_factor():
+    """Minimum degree, as scipy has it while it factors."""
+    pattern = near_planar(500)
+    dominant = sp.csc_matrix(sp.diags_array(np.diff(pattern.indptr) + 1.0) - pattern)
+    options = {"SymmetricMode": True}
+    factor = splu(dominant, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    assert np.array_equal(factors._minimum_degree(pattern), np.argsort(factor.perm_c))
+
+
+def test_too_few_iterations_are_said(monkeypatch):
+    M = definite(path(60), 0) - 0.1 * sp.eye_array(60)  # nearly singular
+    monkeypatch.setattr(factors, "MOST", 3)
+    with pytest.warns(InputWarning, match="after 3 iterations"):
+        factors.Iterative(sp.csr_array(M)).solve(np.ones((60, 1)))

@@ -312,6 +312,8 @@ MEMBERS: dict[str, Member] = {
     "mixture of low rank": several("low rank", "low rank", "low rank")(PROBLEM),
     "mixture of one": several("full")(PROBLEM),
     "mixture of one sparse": several("sparse", mixture=SparseMixture)(PROBLEM),
+    "mixture of two sparse": several("sparse", "sparse", mixture=SparseMixture)(PROBLEM),
+    "mixture of three sparse": several("sparse", "sparse", "sparse", mixture=SparseMixture)(PROBLEM),
 }
 WINDOWED: dict[str, Member] = {
     "stationary": of_windows("stationary")(WINDOWS),

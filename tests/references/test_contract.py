@@ -131,12 +131,15 @@ def test_uniform_numbers_choose_the_component_and_noise_is_multiplied_by_the_roo
 @law("carry", "propagate")
 @pytest.mark.parametrize(("q0", "q1", "count"), [(2.0, 0.05, 0), (0.3, 2.0, 2), (2.0, 0.05, 3)])
 def test_carrying_solves_the_flow_with_a_polynomial_added(member, q0, q1, count):
-    """Against eighth-order Runge-Kutta; a mixture's own steps are of order four, which a test of its own says."""
+    """Against eighth-order Runge-Kutta; a mixture's own steps are of order four, which a test of its own says.
+
+    A signal that is pushed from one component to another needs the most steps: 200 leave 1.1e-8 of two sparse ones.
+    """
     reference, forcing = member.reference, list(FORCING[:count, :, : member.d])
-    carried = reference.carry(member.x, q1, q0, forcing, 200)
+    carried = reference.carry(member.x, q1, q0, forcing, 320)
     close(carried, member.truth.solution(member.x, q0, q1, forcing), 1e-10 if member.exact else 1e-8)
     if not count:
-        assert torch.equal(carried, reference.propagate(member.x, q1, q0, 200))
+        assert torch.equal(carried, reference.propagate(member.x, q1, q0, 320))
 
 
 @law("carry", "propagate")
@@ -196,7 +199,10 @@ def test_draws_alone_are_those_of_the_posterior(member):
 
 @law("posterior")
 def test_draws_given_entries_are_affine_in_their_noise_within_a_component(member):
-    """One number of the noise chooses the component; all others have its mean and the root of its covariance."""
+    """One number of the noise chooses the component; all others have its mean and the root of its covariance.
+
+    Between the ends of a component of weight ``w`` that number is known to ``rounding / w``, and no better.
+    """
     readings, d = member.readings("entries"), member.d
     xi = torch.cat([torch.zeros(1, d), torch.eye(d)]).double().expand(BATCH, -1, -1).clone()
     size = member.truth.covariance()
@@ -206,10 +212,11 @@ def test_draws_given_entries_are_affine_in_their_noise_within_a_component(member
             own = xi[[b]].clone()
             if not member.exact:  # normal numbers of which each stands for the same number within the component
                 own[..., 0] = torch.special.ndtri(end - weights[k] + weights[k] * torch.special.ndtr(xi[b][:, 0]))
+            known = max(1e-8, 4 * np.finfo(float).eps / weights[k])
             posterior = member.reference.posterior(member.x[[b]], readings.seen[[b]], own)
             spread = posterior.draws[0, 1:] - posterior.draws[0, 0]
-            close(posterior.draws[0, 0], means[k], 1e-8, size=np.append(means.ravel(), 1.0))
-            close(spread.T @ spread, covariances[k], 1e-8, size=size)
+            close(posterior.draws[0, 0], means[k], known, size=np.append(means.ravel(), 1.0))
+            close(spread.T @ spread, covariances[k], known, size=size)
             assert torch.equal(posterior.draws[0][:, readings.seen[b]], member.x[b][readings.seen[b]].expand(d + 1, -1))
 
 

@@ -165,3 +165,24 @@ def test_a_dense_graph_is_refused_with_its_count_of_pairs(monkeypatch):
     with pytest.raises(InputError, match=r"a graph of 150 nodes with \d+ pairs, 6 neighbours a node") as refusal:
         sparse_fit.fit(torch.zeros(10, NODES), torch.zeros(2, NODES), GRAPH)
     assert "nearest neighbours" in refusal.value.do
+
+
+def test_a_random_graph_is_fitted_and_drawn_from_without_a_factor(monkeypatch):
+    """With few signals too, where polynomials would take fifteen: they are not tried."""
+    random, nodes = np.random.default_rng(6), 300
+    W = np.triu(random.random((nodes, nodes)) < 8 / nodes, 1).astype(float)
+    graph = Graph.from_adjacency(sp.csr_array(W + W.T))
+    truth = np.linalg.inv(0.3 * np.eye(nodes) + graph.normalized.toarray())
+    x = torch.from_numpy(random.standard_normal((160, nodes)) @ np.linalg.cholesky(truth).T)
+    usual = sparse_fit.fit(x[:120], x[120:], graph, ranks=(0,))
+    assert isinstance(usual.precision, Given)  # two numbers are better than 16 a node, of 120 signals
+    monkeypatch.setattr(factors, "SECONDS", 1e5)
+    monkeypatch.setattr(factors, "ITERATIONS", 1)
+    monkeypatch.setattr(factors, "Factor", None)
+    fitted = sparse_fit.fit(x[:120], x[120:], graph, ranks=(0,))
+    assert isinstance(fitted.precision, Regressions)
+    drawn = fitted.draw(torch.from_numpy(random.standard_normal((4000, nodes))))
+    close(drawn.square().mean(), fitted.covariance().diagonal().mean(), 0.02)
+    with pytest.warns(InputWarning, match="300 readings .* conjugate gradients"):
+        score = fitted.score(x, 0.7)
+    close(score, -torch.linalg.solve(fitted.covariance(0.7), x.T).T, 1e-8)

@@ -10,7 +10,7 @@ from grcd.references import gaussian, sparse_mixture_fit
 from grcd.references.mixture import Mixture
 from grcd.references.observations import Observations
 from grcd.references.precision import Given
-from grcd.references.sparse import Sparse
+from grcd.references.sparse import LEVELS, Sparse
 from grcd.references.sparse_mixture import SparseMixture, from_tensors, mixed
 
 NODES = 120
@@ -71,3 +71,14 @@ def test_it_says_what_the_mixture_of_the_dense_parts_says():
     close(own.condition(readings).log_evidence, dense.condition(readings).log_evidence, 1e-9)
     xi = torch.from_numpy(random.standard_normal((4, 5, NODES)))
     assert torch.equal(own.drawn(x, seen, xi), own.posterior(x, seen, xi).draws)
+    forcing = [torch.from_numpy(random.standard_normal((4, NODES))) for _ in range(2)]
+    close(own.carry(x, 0.05, 2.0, forcing, 12), dense.carry(x, 0.05, 2.0, forcing, 12), 1e-9)
+
+
+def test_levels_are_kept_as_many_as_serve_a_sampler_and_no_more():
+    one = field(0.3)
+    x = torch.ones(1, NODES, dtype=torch.float64)
+    for k in range(LEVELS + 3):
+        one.score(x, 0.1 + k)
+    assert len(one._levels) == LEVELS
+    assert min(one._levels) == 3.1

@@ -14,6 +14,7 @@ from grcd.graphs import graph as graphs
 from grcd.graphs.graph import Graph
 from grcd.networks import nodenet
 from grcd.networks.nothing import Nothing
+from grcd.references import sparse_fit
 from grcd.references.precision import Given
 from grcd.references.sparse import Sparse
 from grcd.training import large
@@ -185,3 +186,31 @@ def test_the_sparse_reference_of_windows_can_be_asked_for_on_any_graph(tiny, tmp
     assert model.result["reference"]["kind"] == "sparse"
     model.save(tmp_path / "run")
     assert np.array_equal(grcd.load(tmp_path / "run", device="cpu").sample(2), model.sample(2))
+
+
+@pytest.mark.filterwarnings("ignore:no network", "ignore:the graph falls into")
+def test_a_large_graph_without_a_single_edge_is_filled_by_what_nodes_share(network, tmp_path):
+    """One wide mode, that all nodes follow: an exact factor model is the oracle."""
+    random, nodes = np.random.default_rng(4), 80
+    f, e = random.standard_normal((440, 1)), random.standard_normal((440, nodes))
+    x = 7 + 2 * (f + 0.5 * e)
+    graph = Graph.from_adjacency(sp.csr_array((nodes, nodes)))
+    model = grcd.GRCD(graph, backbone="none", device="cpu").fit(x[:340], x[340:400])
+    model.save(tmp_path / "run")
+    holes = x[400:].copy()
+    holes[:, ::2] = np.nan
+    filled = grcd.load(tmp_path / "run", device="cpu").impute(holes, n=200, posterior="reference")
+    assert np.array_equal(filled, model.impute(holes, n=200, posterior="reference"))
+    best = 7 + (x[400:, 1::2] - 7).sum(1, keepdims=True) / (nodes / 2 + 0.25)  # the mean given half of the nodes
+    assert np.sqrt(np.square((filled.mean(0) - best)[:, ::2]).mean()) < 0.35  # of 1 that each has for itself
+
+
+def test_a_dense_large_graph_is_refused_before_anything_is_written(network, monkeypatch, tmp_path):
+    graph, train, val = network
+    monkeypatch.setattr(sparse_fit, "NEIGHBOURS", 3)
+    for window in (1, 2):
+        with pytest.raises(
+            InputError, match=r"got a graph of 60 nodes with \d+ pairs, \d+ neighbours a node\nexpected up to 3"
+        ):
+            grcd.GRCD(graph, window=window, device="cpu").fit(train, val, run=tmp_path / "run")
+        assert not (tmp_path / "run").exists()

@@ -12,32 +12,41 @@ of ``s`` unknowns at the most, and a dissection has separators of about that siz
 
 a few tens a node on near-planar graphs, where ``s`` is like ``sqrt(n)``, and ``n^2 / 2`` on expanders, where it is a
 share of ``n``. What hangs on the graph like branches on a tree is eliminated first, without filling in, and is left out
-of the sweep. Other graphs are narrow where a sweep is wide: what is estimated to be too much is counted. Where it is
-more than memory allows, systems are solved by conjugate gradients, preconditioned by the diagonal, and determinants are
-estimated by Lanczos quadrature (see ``Iterative``).
+of the sweep. Other graphs are narrow where a sweep is wide: what is estimated to be too much is counted, in the order
+of elimination, which takes no factor to find.
+
+**Whether it pays.** The largest separator takes ``s^3 / 3`` operations, the next two those of ``s / sqrt(2)``, and so
+on: about ``s^3`` in all, and ``n^3 / 3`` at the most. Conjugate gradients take one for each nonzero of the matrix in
+every iteration of every signal. A factor that takes more than ``SIGNALS`` signals of ``ITERATIONS`` iterations do, and
+more than some seconds, is not made: near-planar graphs of a million nodes have one, expanders of 6,000 have none. Nor
+is one made that is more than memory allows. Systems are then solved by conjugate gradients, preconditioned by the
+diagonal, and determinants are estimated by Lanczos quadrature (see ``Iterative``).
 """
 
 from __future__ import annotations
 
 import abc
 import math
+import warnings
 from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse import csgraph
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import spilu, splu
 
 from . import memory
+from .errors import InputWarning
 
 BYTES = 32  # of an entry of the factor: in both triangles, with their indices, and while it is made
 SHARE = 6  # of all memory, what one factor may take is one part in so many
-OPERATIONS = 2e12  # that one factor may take: minutes
+SECONDS = 4e9  # operations that any factor may take: seconds
+SIGNALS, ITERATIONS = 100, 100  # of conjugate gradients, that a factor may take as long as
 TOLERANCE, MOST = 1e-10, 4000  # of conjugate gradients: residual, iterations
 STARTS, STEPS = 8, 64  # of Lanczos quadrature
 ROUNDS = 1000  # of taking branches away
-COUNTED = 3e6  # nonzeros that are counted where an estimate says too many: seconds
+COUNTED = 3e7  # nonzeros that are counted where an estimate says too many: seconds
 
 
 def sweep(pattern: sp.csr_array) -> np.ndarray:  # (n,)
@@ -61,11 +70,12 @@ def elimination(pattern: sp.csr_array) -> np.ndarray:  # (n,)
 
 
 def _minimum_degree(pattern: sp.csr_array) -> np.ndarray:
-    """scipy orders only what it factors: a matrix with this pattern that is quick to factor is one on the way there."""
+    """scipy orders only what it factors: a factor of which nothing is kept but the diagonal has the same order."""
     degree = np.diff(pattern.indptr)
     dominant = sp.csc_matrix(sp.diags_array(degree + 1.0) - abs(pattern).sign())
-    factor = splu(dominant, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    return np.argsort(factor.perm_c).astype(np.int64)
+    options = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+    dropped = spilu(dominant, drop_tol=1.0, fill_factor=1.0, permc_spec="MMD_AT_PLUS_A", **options)
+    return np.argsort(dropped.perm_c).astype(np.int64)
 
 
 def without_diagonal(matrix: sp.sparray) -> sp.csr_array:
@@ -104,7 +114,7 @@ def filling(pattern: sp.csr_array) -> tuple[float, float]:
     s = min(s, n)
     dense = s**2 * max(math.log2(n / s), 0.5)
     rest = pattern.nnz / 2 + pattern.shape[0]
-    return rest + min(dense, n**2 / 2), min(8.0 * s**3, n**3 / 3) + 100.0 * rest
+    return rest + min(dense, n**2 / 2), min(float(s) ** 3, n**3 / 3) + 100.0 * rest
 
 
 def counted(pattern: sp.csr_array, order: np.ndarray, most: float) -> tuple[float, float]:
@@ -134,15 +144,16 @@ def counted(pattern: sp.csr_array, order: np.ndarray, most: float) -> tuple[floa
 def too_dear(pattern: sp.csr_array) -> str:
     """What a factor would take, if that is more than it may; otherwise nothing. An estimate is not the last word."""
     nonzeros, operations = filling(pattern)
-    if _fits(nonzeros, operations) or _fits(*counted(pattern, elimination(pattern), COUNTED)):
+    most = max(SECONDS, SIGNALS * ITERATIONS * float(pattern.nnz + pattern.shape[0]))
+    if _fits(nonzeros, operations, most) or _fits(*counted(pattern, elimination(pattern), COUNTED), most):
         return ""
     if BYTES * nonzeros > memory.total() / SHARE:
         return f"a factor of about {memory.readable_size(BYTES * nonzeros)}"
     return f"a factor of about {operations:.0e} operations"
 
 
-def _fits(nonzeros: float, operations: float) -> bool:
-    return BYTES * nonzeros <= memory.total() / SHARE and operations <= OPERATIONS
+def _fits(nonzeros: float, operations: float, most: float) -> bool:
+    return BYTES * nonzeros <= memory.total() / SHARE and operations <= most
 
 
 class System(abc.ABC):
@@ -207,6 +218,7 @@ class Iterative(System):
         self.diagonal = self.matrix.diagonal()
 
     def solve(self, b: np.ndarray) -> np.ndarray:
+        """Says so where ``MOST`` iterations were not enough."""
         x, r = np.zeros(b.shape), np.array(b, dtype=np.float64, order="C")
         least = self.tolerance * np.linalg.norm(r, axis=0)
         z = r / self.diagonal[:, None]
@@ -221,6 +233,10 @@ class Iterative(System):
             z = r / self.diagonal[:, None]
             before, energy = energy, (r * z).sum(0)
             p = z + _ratio(energy, before) * p
+        else:
+            left = float(_ratio(np.linalg.norm(r, axis=0), np.linalg.norm(b, axis=0)).max())
+            what = f"conjugate gradients ended after {MOST:,} iterations with {left:.0e} of the right side left over"
+            warnings.warn(f"{what}: results are that far off", InputWarning, stacklevel=2)
         return x
 
     @cached_property

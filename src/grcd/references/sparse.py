@@ -43,6 +43,7 @@ from .sparse_conditioning import Conditioned, Masked, completed, drawn, posterio
 
 DENSE = 4096  # numbers of a signal up to which a whole covariance may be asked for
 KEPT = 8  # of all memory, what factors that are kept may take is one part in so many
+LEVELS = 1024  # that are kept, however small they are
 TRACES = 64  # draws that a trace is estimated from
 
 
@@ -54,8 +55,13 @@ class AtLevel:
         self.system = None if s == 0 else reference.system(sp.eye_array(reference.d) + s * self.Q)
         self.MV = self._local(self.V)
         self.inner = np.eye(self.V.shape[1]) + self.V.T @ self.MV
+        self.precision = reference.precision
+
+    @cached_property
+    def log_det(self) -> float:
+        """Of ``Sigma + s I``."""
         own = 0.0 if self.system is None else self.system.log_det
-        self.log_det = own - reference.precision.log_det + float(np.linalg.slogdet(self.inner)[1])
+        return own - self.precision.log_det + float(np.linalg.slogdet(self.inner)[1])
 
     def _local(self, x: np.ndarray) -> np.ndarray:  # (d, k) twice
         """``M x``."""
@@ -81,6 +87,7 @@ class Sparse(Reference):
         self.precision, self.device = precision, torch.device(device)
         self.modes = np.asfortranarray(V)  # as it will be when it is loaded: products are then the same to the bit
         self._levels: OrderedDict[float, AtLevel] = OrderedDict()
+        self._kept = 0  # bytes of them
         self._masked: tuple[tuple[bytes, bytes], Masked] | None = None
         self._said = False
 
@@ -136,8 +143,9 @@ class Sparse(Reference):
         level = AtLevel(self, q**2)
         if keep:
             self._levels[q] = level
-            while len(self._levels) > 1 and sum(each.size for each in self._levels.values()) > memory.total() / KEPT:
-                self._levels.popitem(last=False)
+            self._kept += level.size
+            while len(self._levels) > 1 and (self._kept > memory.total() / KEPT or len(self._levels) > LEVELS):
+                self._kept -= self._levels.popitem(last=False)[1].size
         return level
 
     # -- what it is ------------------------------------------------------------------------------------------------

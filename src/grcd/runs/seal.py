@@ -32,7 +32,8 @@ def of_tensors(tensors: dict[str, Tensor]) -> dict[str, str]:
 
 def _of_tensor(tensor: Tensor) -> str:
     digest = hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)} ".encode())
-    digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    if tensor.numel():  # of nothing there are no bytes
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

@@ -22,6 +22,7 @@ from ..data.timeline import Timeline
 from ..diffusion.conditional import Conditional
 from ..graphs.space import SignalSpace
 from ..references import of_windows
+from ..references.sparse_fit import refuse_dense
 from ..tasks.guided import Guided
 from ..training import conditional, windows
 from ..training.config import Config
@@ -92,6 +93,7 @@ def train(
     for which, split in (("training", "train"), ("validation", "val")):
         series[split].refuse_short(space.steps, which)
     if space.graph.large or (isinstance(config, WindowConfig) and config.sparse):
+        refuse_dense(space.graph)
         refuse_rows(space, sum(len(part) for part in series.values()))
     else:
         refuse_window(space, device)

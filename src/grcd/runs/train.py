@@ -16,6 +16,7 @@ from ..data import marginals, outliers
 from ..data.normalizer import Normalizer
 from ..data.origin import Origin
 from ..graphs.space import SignalSpace
+from ..references.sparse_fit import refuse_dense
 from ..training import fit
 from ..training.config import Config
 from ..training.loop import VALIDATION_MOST
@@ -45,6 +46,8 @@ def train(
     kind of numbers they are and what was decided for them. ``judge`` says what filled hidden readings best (see
     ``evaluation/contest``), which is kept with the result.
     """
+    if space.graph.large:
+        refuse_dense(space.graph)
     if not fit.alone(space, config, device):
         fit.refuse_too_large(space, config, device, training=True)
     config.limits().refuse_outside(x_train)
