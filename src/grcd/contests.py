@@ -29,15 +29,16 @@ from .data.covariates import Covariates
 from .data.series import Series
 from .diffusion.conditional import Conditional
 from .evaluation import competitors, guesses, hiding
-from .evaluation.contest import COLUMNS, NETWORK, REFERENCE, SIMPLE, Contest, decided
+from .evaluation.contest import COLUMNS, MOMENTS, NETWORK, REFERENCE, SIMPLE, Contest, Found, Process, decided
 from .evaluation.guesses import Filler, Guesses, filler
 from .evaluation.windows import moments
 from .references.stationary import normal_crps
 from .runs.contents import Trained
 from .runs.series import TrainedSeries
 from .series_model import SeriesModel
-from .signal_model import MOMENTS, SignalModel
+from .signal_model import STEPS, SignalModel
 from .tasks.columns import LINE, Columns
+from .tasks.moments import Moments
 from .tasks.sample import Memory
 from .training import fit
 from .training.config import Config
@@ -54,6 +55,7 @@ AGAIN = 2_000  # training rows above which nothing is fitted again
 WORK = {"cpu": 7e5, "cuda": 2e8, "reference": 2e7}  # readings that are drawn for a family, evaluations counted
 MOST_IMPUTED = 250  # columns that scikit-learn's imputers are asked for
 RHO = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, LINE)
+LOCAL, NOISE = (0.0, 0.1, 0.3), (2e-3, 0.01, 0.05, 0.2)
 SPREAD = tuple(np.geomspace(0.3, 1.5, 15).tolist())  # times the root of the mean squared error
 
 
@@ -61,7 +63,7 @@ SPREAD = tuple(np.geomspace(0.3, 1.5, 15).tolist())  # times the root of the mea
 class Held:
     """Rows that a model was fitted without, and those that it was fitted to."""
 
-    model: Any  # SeriesModel, or Moments
+    model: Any  # SeriesModel, or Alone
     train: Series
     rows: Series  # several times one after the other, where they are few: each time something else is hidden
     times: int
@@ -101,13 +103,13 @@ def of_signals(trained: Trained, config: Config, x_train: np.ndarray, x_val: np.
     work = WORK[device.type if network else "reference"]
     most = int(min(MOST_ROWS, work / (space.d * DRAWS * (8 if network else 1))))
     if large:
-        if network or min(most, len(x_val)) < 2 * MOMENTS:
+        if network or min(most, len(x_val)) < 2 * STEPS:
             return None
         x_train, x_val = x_train[-int(work / space.d) :], x_val[-MOST_ROWS:]
     train, val = (Series(np.asarray(x, dtype=np.float64)[:, :, None]) for x in (x_train, x_val))
-    own = Moments(SignalModel(trained, config.limits(), Memory()))
-    held = [Held(own, train, *pieces(val, PIECE * MOMENTS, most), network)]
-    if not large and len(train) <= AGAIN and len(val) < ENOUGH * MOMENTS:
+    own = Alone(SignalModel(trained, config.limits(), Memory()))
+    held = [Held(own, train, *pieces(val, PIECE * STEPS, most), network)]
+    if not large and len(train) <= AGAIN and len(val) < ENOUGH * STEPS:
         for part, others in _parts(train):
             learned, out = train.picked(others), train.picked(part)
             x, y = (each.values[:, :, 0][~np.isnan(each.values).all(axis=(1, 2))] for each in (learned, val))
@@ -118,22 +120,23 @@ def of_signals(trained: Trained, config: Config, x_train: np.ndarray, x_val: np.
             z = (normalizer.apply(each) for each in (x, y))
             diffusion = fit.reference_alone(space, config, device, *z)
             again = replace(trained, diffusion=diffusion, normalizer=normalizer)
-            rows = pieces(out, PIECE * MOMENTS, MOST_ROWS // PARTS)
-            held.append(Held(Moments(SignalModel(again, config.limits(), Memory())), learned, *rows, False))
-    return _contest(held, MOMENTS, unit, hiding.spells(train, MOMENTS), None)
+            rows = pieces(out, PIECE * STEPS, MOST_ROWS // PARTS)
+            held.append(Held(Alone(SignalModel(again, config.limits(), Memory())), learned, *rows, False))
+    return _contest(held, STEPS, unit, hiding.spells(train, STEPS), None)
 
 
 @dataclass(frozen=True)
-class Moments:
+class Alone:
     """A model of signals by themselves, asked as one of series."""
 
     model: SignalModel
+    has_moments = False  # its reference is one already
 
     def fillings(self, series: Series, n: int, posterior: str, **_: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         parts = self.model.fillings(series.values[:, :, 0], n, posterior=posterior)
         return ((rows, drawn[..., None]) for rows, drawn in parts)
 
-    def by_columns(self, series: Series, columns: Columns, n: int, **_: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def by_process(self, series: Series, process: Process, n: int, **_: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         return self.fillings(series, n, COLUMNS)
 
 
@@ -165,7 +168,7 @@ def _parts(train: Series) -> Iterator[tuple[list[slice], list[slice]]]:
 def _contest(
     held: list[Held], steps: int, unit: str, lengths: np.ndarray | None, covariates: Covariates | None
 ) -> dict | None:
-    found = dict[str, tuple[Guesses, Guesses, Columns]]()
+    found = dict[str, Found]()
     columns, known = held[0].train.values[0].size, {} if covariates is None else {"covariates": covariates}
     names = [name for name in SIMPLE if columns <= MOST_IMPUTED or name not in ("neighbours", "iterative")]
     with (
@@ -204,22 +207,24 @@ def _guessed(
     steps: int,
     lengths: np.ndarray | None,
     known: dict[str, Any],
-) -> tuple[Guesses, Guesses, Columns] | None:
-    """Of one family, on all held-out rows, and on those of validation with the network; and the process of columns."""
+) -> Found | None:
+    """Of one family, on all held-out rows, and on those of validation with the network; and the processes."""
     hidden = [_hidden(family, each.rows, steps, lengths, MOST_ROWS * k) for k, each in enumerate(held)]
     if not hidden[0].any():
         return None
-    columns = _fitted(held, hidden, known)
-    sd = moments(held[0].train)[1].mean(axis=0) if held[0].train.values.shape[2] > 1 else np.ones(1)
+    processes: dict[str, Process] = {COLUMNS: _columns(held, hidden, known)}
+    if all(each.model.has_moments for each in held):
+        processes[MOMENTS] = _moments(held, hidden, known)
+    sd = _units(held[0].train)
     parts = list[Guesses]()
     for each, mask, others in zip(held, hidden, simple, strict=True):
         ways = [REFERENCE, NETWORK] if each.network else [REFERENCE]
         own = {way: _by(each.model.fillings, posterior=way, **known) for way in ways}
-        own[COLUMNS] = _by(each.model.by_columns, columns=columns, **known)
+        own |= {name: _by(each.model.by_process, process=process, **known) for name, process in processes.items()}
         found = guesses.gaps(each.rows, mask, own | others, steps).over(sd)
         group = found.node if family == "sensors" else found.row % (len(each.rows) // each.times) // steps
         parts.append(replace(found, group=group))
-    return guesses.joined(parts), parts[0], columns
+    return guesses.joined(parts), parts[0], processes
 
 
 def _hidden(family: str, rows: Series, steps: int, lengths: np.ndarray | None, first: int) -> np.ndarray:
@@ -232,33 +237,47 @@ def _by(fillings: Callable[..., Any], **options: Any) -> Filler:
     return lambda series: fillings(series, n=DRAWS, **options)
 
 
-def _fitted(held: list[Held], hidden: list[np.ndarray], known: dict[str, Any]) -> Columns:
+def _columns(held: list[Held], hidden: list[np.ndarray], known: dict[str, Any]) -> Columns:
     """The process of columns that is nearest to hidden readings, by channel; of rows by themselves there is none."""
-    if isinstance(held[0].model, Moments):
+    if isinstance(held[0].model, Alone):
         return Columns((0.0,), (1.0,))
-    best = list[tuple[float, float, float]]()
-    for channel in range(held[0].rows.values.shape[2]):
-        tried = (_nearness(held, hidden, channel, rho, known) for rho in RHO)
-        best.append(min(tried))
+    channels, best = held[0].rows.values.shape[2], list[tuple[float, float, float]]()
+    for channel in range(channels):
+        where = [mask & (np.arange(channels) == channel) for mask in hidden]
+        tried = {rho: Columns((rho,) * channels, (1.0,) * channels) for rho in RHO}
+        nearest = (
+            (error, rho, spread) for rho, by in tried.items() for error, spread in [_near(held, where, by, known)]
+        )
+        best.append(min(nearest))
     return Columns(tuple(rho for _, rho, _ in best), tuple(spread for *_, spread in best))
 
 
-def _nearness(
-    held: list[Held], hidden: list[np.ndarray], channel: int, rho: float, known: dict[str, Any]
-) -> tuple[float, float, float]:
-    """The mean absolute error with this correlation; itself; and the spread of the least CRPS."""
+def _moments(held: list[Held], hidden: list[np.ndarray], known: dict[str, Any]) -> Moments:
+    """The law of single rows that is nearest to hidden readings."""
+    tried = [Moments(local, noise, 1.0) for local in LOCAL for noise in NOISE]
+    best = min(((*_near(held, hidden, by, known), k) for k, by in enumerate(tried)), key=lambda each: each[0])
+    return replace(tried[best[2]], spread=best[1])
+
+
+def _near(held: list[Held], where: list[np.ndarray], process: Process, known: dict[str, Any]) -> tuple[float, float]:
+    """The mean absolute error of a process in hidden readings, in units of each channel's spread if there are several;
+    and what its standard deviations have to be multiplied by for the least CRPS."""
     parts = list[np.ndarray]()
-    for each, mask in zip(held, hidden, strict=True):
+    for each, mask in zip(held, where, strict=True):
         holed = replace(each.rows, values=np.where(mask, np.nan, each.rows.values))
-        channels = holed.values.shape[2]
-        found = each.model.of_columns(holed, each.rows, Columns((rho,) * channels, (1.0,) * channels), **known)
-        where = mask[..., channel]
-        parts.append(np.stack([x[..., channel][where] for x in (each.rows.values, *found)]))
-    truth, median, off, sd = (torch.from_numpy(x) for x in np.concatenate(parts, axis=1))
-    there = median.isfinite() & (sd > 0)
+        median, away, sd = each.model.of_process(holed, each.rows, process, **known)
+        off = (each.rows.values - median) / _units(held[0].train)
+        parts.append(np.stack([x[mask] for x in (off, away, sd)]))
+    off, away, sd = (torch.from_numpy(x) for x in np.concatenate(parts, axis=1))
+    there = off.isfinite() & (sd > 0)
     if not there.any():
-        return 0.0, rho, 1.0
-    off, sd = off[there], sd[there]
-    scale = float((off / sd).square().mean().sqrt()) or 1.0
-    losses = {scale * k: float(normal_crps(off, torch.zeros_like(off), scale * k * sd).mean()) for k in SPREAD}
-    return float((truth - median)[there].abs().mean()), rho, min(losses, key=lambda k: losses[k])
+        return 0.0, 1.0
+    off, away, sd = off[there], away[there], sd[there]
+    scale = float((away / sd).square().mean().sqrt()) or 1.0
+    losses = {scale * k: float(normal_crps(away, torch.zeros_like(away), scale * k * sd).mean()) for k in SPREAD}
+    return float(off.abs().mean()), min(losses, key=lambda k: losses[k])
+
+
+def _units(train: Series) -> np.ndarray:  # (channels,)
+    """What errors of several channels are divided by to be added up."""
+    return moments(train)[1].mean(axis=0) if train.values.shape[2] > 1 else np.ones(1)

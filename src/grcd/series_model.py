@@ -7,6 +7,7 @@ z-scores, by mean and spread of the calendar, and calls tasks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,10 @@ from .data.series import Series
 from .data.timeline import Timeline
 from .diffusion.conditional import Conditional
 from .evaluation import hiding
-from .evaluation.contest import Contest, merged
+from .evaluation.contest import Contest, Process, Way, merged
 from .graphs.space import SignalSpace
 from .runs.series import TrainedSeries
-from .tasks import context, windows
+from .tasks import context, moments, windows
 from .tasks.columns import Columns
 from .tasks.fill import refuse_unknown
 from .tasks.guided import Guided
@@ -129,7 +130,7 @@ class SeriesModel:
 
     def _by(
         self,
-        way: tuple[str, Columns | None],
+        way: Way,
         series: Series,
         n: int,
         nfe: int | None,
@@ -137,39 +138,54 @@ class SeriesModel:
         covariates: Covariates | None,
         chunk: int | None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        posterior, columns = way
-        if columns is not None:
-            return self.by_columns(series, columns, n, seed, covariates, chunk)
+        posterior, process = way
+        if process is not None:
+            return self.by_process(series, process, n, seed, covariates, chunk)
         z, about = self._scored(series, covariates)
         law, nfe = self._law(posterior), self.budget(nfe)
         parts = windows.fill(law, z, about[2], series.stretches, n, nfe, seed, chunk=chunk)
         return ((rows, self._filled(drawn, rows, about, series.values[rows])) for rows, drawn in parts)
 
-    def by_columns(
+    def by_process(
         self,
         series: Series,
-        columns: Columns,
+        process: Process,
         n: int,
         seed: int = 0,
         covariates: Covariates | None = None,
         chunk: int | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """As ``fillings``, every column by itself."""
+        """As ``fillings``, every column or every row by itself."""
         whole_number("n", n)
         z, about = self._scored(series, covariates)
-        parts = columns.draws(z, series.stretches, n, seed, chunk)
+        parts = self._bound(process).draws(z, series.stretches, n, seed, chunk)
         return ((rows, self._filled(drawn, rows, about, series.values[rows])) for rows, drawn in parts)
 
-    def of_columns(
-        self, series: Series, truth: Series, columns: Columns, covariates: Covariates | None = None
+    def of_process(
+        self, series: Series, truth: Series, process: Process, covariates: Covariates | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # three of (rows, nodes, channels)
-        """The median of gaps, every column by itself; on the scale of its readings how far from the truth that is, and
-        the standard deviation."""
+        """The median of gaps by a process; on the scale of its readings how far from the truth that is, and the
+        standard deviation."""
         z, about = self._scored(series, covariates, warn=False)
-        mean, sd = columns.posterior(z, series.stretches)
+        mean, sd = self._bound(process).posterior(z, series.stretches)
         off = (self._scored(truth, covariates, warn=False)[0] - mean) * about[1]
         away, spread = (part.cpu().numpy().reshape(series.values.shape) for part in (off, sd * about[1]))
         return self._units(mean * about[1] + about[0]), away, spread
+
+    @property
+    def has_moments(self) -> bool:
+        """Whether the law of single rows follows from the reference."""
+        return self._moment is not None
+
+    @cached_property
+    def _moment(self) -> Tensor | None:  # (columns, columns)
+        return moments.covariance(self.law.reference, self.space.d // self.space.steps)
+
+    def _bound(self, process: Process) -> Columns | moments.MomentLaw:
+        if isinstance(process, Columns):
+            return process
+        assert self._moment is not None
+        return process.law(self._moment, self.space.channels)
 
     def forecast(
         self,

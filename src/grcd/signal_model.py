@@ -34,7 +34,7 @@ from .tasks import fill, likelihood, vary
 from .tasks.columns import mirrored
 from .tasks.sample import Memory, sample
 
-MOMENTS = 12  # rows in a row that count as a window where there is none: by them gaps are told apart
+STEPS = 12  # rows in a row that count as a window where there is none: by them gaps are told apart
 COPIES = 3  # of generated signals that are in memory at once
 
 
@@ -135,7 +135,7 @@ class SignalModel:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Every gap by the candidate that won at its kind."""
         contest = self.contest
-        kinds = hiding.families(Series(x[:, :, None]), MOMENTS)[..., 0]
+        kinds = hiding.families(Series(x[:, :, None]), STEPS)[..., 0]
         ways = {} if contest is None else contest.ways(kinds)
         if contest is not None:
             contest.warn(kinds)

@@ -1,5 +1,6 @@
 """Who wins: decisions on made-up guesses, where chance is known, and on data of which the best way to fill is known."""
 
+import json
 import warnings
 from dataclasses import replace
 
@@ -8,11 +9,12 @@ import pytest
 
 from grcd.core.errors import InputWarning
 from grcd.evaluation import contest, hiding
-from grcd.evaluation.contest import COLUMNS, NETWORK, REFERENCE, Contest, decided, merged
+from grcd.evaluation.contest import COLUMNS, MOMENTS, NETWORK, REFERENCE, Contest, decided, merged
 from grcd.evaluation.guesses import Guesses, joined
 from grcd.tasks.columns import Columns
+from grcd.tasks.moments import Moments
 
-PROCESS = Columns((0.5,), (1.0,))
+PROCESS = {COLUMNS: Columns((0.5,), (1.0,))}
 
 
 def guesses(groups=30, seed=0, **off):
@@ -55,6 +57,16 @@ def test_what_gains_over_all_families_is_taken_in_each_unless_it_clearly_loses_t
     assert (found["spells"].won == larger) is taken
 
 
+@pytest.mark.parametrize(("off", "won"), [(0.5, MOMENTS), (0.98, REFERENCE), (1.5, REFERENCE)])
+def test_rows_by_themselves_have_to_be_nearer_by_a_standard_error(off, won):
+    own = guesses(**{COLUMNS: 2.0, REFERENCE: 1.0, MOMENTS: off, "mean": 3.0})
+    process = PROCESS | {MOMENTS: Moments(0.1, 0.01, 1.2)}
+    family = decided({"sensors": (own, own, process)})["sensors"]
+    assert family.won == won
+    contest = Contest.from_dict(json.loads(json.dumps(Contest({"sensors": family}, 300, 0, "").to_dict())))
+    assert [*contest.ways(np.array([2]))] == [(won, process.get(won))]
+
+
 def test_equals_are_rarely_told_apart():
     """Two networks' worth of the same noise: in one of forty trials is the second called better, about."""
     wins = [settled(guesses(8, k, **{REFERENCE: 1.0, NETWORK: 1.0, "mean": 2.0})).won == NETWORK for k in range(400)]
@@ -86,7 +98,7 @@ def test_it_comes_back_from_a_file_and_families_that_were_not_tried_have_their_n
     assert Contest.from_dict(own.to_dict()) == own
     kinds = np.array([[0, -1], [1, 2]])
     ways = own.ways(kinds)
-    assert np.array_equal(ways[COLUMNS, PROCESS], kinds == 0)
+    assert np.array_equal(ways[COLUMNS, PROCESS[COLUMNS]], kinds == 0)
     assert np.array_equal(ways[REFERENCE, None], kinds > 0)
     assert all(name in "\n".join(own.lines()) for name in ("points", "spells", "node by node", "column's mean"))
 

@@ -1,13 +1,15 @@
 """What gaps are filled with: our candidates beside simple competitors, on readings that were hidden in held-out rows.
 
 Our **candidates**, from the smallest: ``columns``, every node by itself between its mean and a line in time (see
-``tasks/columns``); the ``reference``; and the network (``diffusion``). Beside them the **competitors** that anybody can
+``tasks/columns``); ``moments``, every row by itself (see ``tasks/moments``); the ``reference``; and the network
+(``diffusion``). Beside them the **competitors** that anybody can
 have: the column's mean, the calendar's, a line in time, the nearest rows, the iterative imputer. Readings are hidden in
 three families (see ``hiding``), for what is best at one need not be at another, and each has a winner of ours:
 
     columns
     the reference, where its error (mean absolute and CRPS added) is less by more than one standard error in that
     family, or over all of them together: else the smaller one is the safer one
+    moments, where their error is less than that by more than one standard error in that family
     the network, if over all families together its gain is more than chance
 
 What gains over all families is taken in each, but for those where it loses more than one standard error: what few
@@ -31,21 +33,26 @@ from ..core.errors import InputWarning
 from ..core.tables import aligned, number
 from ..metrics.chance import chance, standard_error
 from ..tasks.columns import Columns
+from ..tasks.moments import Moments
 from . import competitors
 from .guesses import Guesses
 from .hiding import FAMILIES
 
-COLUMNS, REFERENCE, NETWORK = "columns", "reference", "diffusion"
-OURS = (COLUMNS, REFERENCE, NETWORK)
+COLUMNS, MOMENTS, REFERENCE, NETWORK = "columns", "moments", "reference", "diffusion"
+OURS = (COLUMNS, MOMENTS, REFERENCE, NETWORK)
 SIMPLE = ("mean", "calendar", "line", "neighbours", "iterative")
 TITLES = {
     **{name: competitors.TITLES[name] for name in SIMPLE},
     COLUMNS: "ours: node by node",
+    MOMENTS: "ours: row by row",
     REFERENCE: "ours: the reference",
     NETWORK: "ours: the network",
 }
 WORDS = {"points": "scattered readings", "spells": "silent spells", "sensors": "silent sensors"}
-Way = tuple[str, Columns | None]  # a candidate, with its process if that is of columns
+Process = Columns | Moments
+PROCESSES: dict[str, type[Process]] = {COLUMNS: Columns, MOMENTS: Moments}
+Way = tuple[str, Process | None]  # a candidate, with its process if it has one
+Found = tuple[Guesses, Guesses, dict[str, Process]]  # on all held-out rows, on those of validation; and the processes
 LITTLE = 10  # groups of rows below which it is said that they say little
 
 
@@ -62,6 +69,7 @@ class Family:
     readings: int
     groups: int  # of rows, whose errors are alike
     columns: dict[str, list[float]] = field(default_factory=dict)  # see ``tasks/columns``
+    moments: dict[str, float] = field(default_factory=dict)  # see ``tasks/moments``; empty where there are none
     validated: dict[str, dict[str, float]] = field(default_factory=dict)  # on validation rows alone, with the network
 
     @property
@@ -71,9 +79,11 @@ class Family:
         return 0 if self.noise is None or abs(gain) <= self.noise else int(np.sign(gain))
 
     @classmethod
-    def of(cls, held: Guesses, validated: Guesses, columns: Columns, small: str, network: bool) -> Family:
-        """``held`` has all methods but the network's, ``validated`` all; where all rows validate they are the same.
-        ``small`` is the best of ours without a network; ``network``: whether that is better."""
+    def of(cls, found: Found, small: str, network: bool) -> Family:
+        """What was ``found`` on held-out rows has all methods but the network's, on those of validation all; where all
+        rows validate they are the same. ``small`` is the best of ours without a network; ``network``: whether that is
+        better."""
+        held, validated, processes = found
         won, on = (NETWORK, validated) if network else (small, held)
         rival = min((name for name in SIMPLE if name in on.draws), key=lambda name: on.off(name).mean())
         ours, theirs = (float(on.off(name).mean()) for name in (won, rival))
@@ -85,7 +95,14 @@ class Family:
             alone = {small: _errors(validated, small)}
         known = noise if np.isfinite(noise) else None
         count = len(held), len(np.unique(held.group))
-        return cls(errors, won, rival, ours, theirs, known, *count, columns.to_dict(), alone)
+        own = {name: process.to_dict() for name, process in processes.items()}
+        return cls(errors, won, rival, ours, theirs, known, *count, validated=alone, **own)  # type: ignore[arg-type]
+
+    @property
+    def way(self) -> Way:
+        """The winner, with its process if it has one."""
+        own = PROCESSES.get(self.won)
+        return self.won, None if own is None else own.of(getattr(self, self.won))
 
 
 @dataclass(frozen=True)
@@ -125,14 +142,13 @@ class Contest:
         return words
 
     def ways(self, families: np.ndarray) -> dict[Way, np.ndarray]:
-        """What the gaps of a table are filled by: a candidate, with its process if that is of columns, and where; of
-        gaps by family (any shape; see ``hiding.families``)."""
+        """What the gaps of a table are filled by: a candidate, with its process if it has one, and where; of gaps by
+        family (any shape; see ``hiding.families``)."""
         ways = dict[Way, np.ndarray]()
         for place, name in enumerate(FAMILIES):
             where = families == place
             if where.any():
-                family = self.near(name)
-                way = family.won, Columns.of(family.columns) if family.won == COLUMNS else None
+                way = self.near(name).way
                 ways[way] = ways.get(way, False) | where
         return ways
 
@@ -187,19 +203,21 @@ class Contest:
         return [TITLES[method], *cells]
 
 
-def decided(found: Mapping[str, tuple[Guesses, Guesses, Columns]]) -> dict[str, Family]:
+def decided(found: Mapping[str, Found]) -> dict[str, Family]:
     """The families, from all methods but the network on all held-out rows, all methods on those of validation, and the
-    process of columns of each."""
+    processes of each."""
     held = {name: each[0] for name, each in found.items()}
     small = {
         name: REFERENCE if gain > own or (pooled and not gain < -own) else COLUMNS
         for name, gain, own, pooled in _gains(held, dict.fromkeys(held, COLUMNS), REFERENCE, standard_error)
     }
+    of_moments = {name: each for name, each in held.items() if MOMENTS in each.draws}
+    small |= {name: MOMENTS for name, gain, own, _ in _gains(of_moments, small, MOMENTS, standard_error) if gain > own}
     validated = {name: each[1] for name, each in found.items() if NETWORK in each[1].draws}
     network = {
         name: pooled and not gain < -own for name, gain, own, pooled in _gains(validated, small, NETWORK, chance)
     }
-    return {name: Family.of(*each, small[name], network.get(name, False)) for name, each in found.items()}
+    return {name: Family.of(each, small[name], network.get(name, False)) for name, each in found.items()}
 
 
 def _gains(
