@@ -2,13 +2,25 @@
 
 import numpy as np
 import torch
-from laws import close
+from hypothesis import given
+from hypothesis import strategies as st
+from laws import close, examples
 from test_stationary import autoregression
 
 import grcd
 from grcd.graphs.space import SignalSpace
+from grcd.references import lags
 from grcd.references.gaussian import spectral_of_lags
-from grcd.references.lags import Shrinkage, correlations, lag_covariances, shrunk, toeplitz
+from grcd.references.lags import (
+    Shrinkage,
+    correlations,
+    definite,
+    factored,
+    lag_covariances,
+    projected,
+    shrunk,
+    toeplitz,
+)
 from grcd.references.stationary import Stationary
 
 
@@ -85,3 +97,34 @@ def test_the_papers_variances_need_no_covariance_of_windows():
     close(spectral_of_lags(C, space.spectrum, 0.0).v, expected, 1e-10)
     least = spectral_of_lags(C, space.spectrum, 1.0).v
     assert least.min() >= 1.0
+
+
+@examples(20)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_mended_lags_make_a_covariance_and_those_that_do_stay_as_they_are(seed):
+    random = np.random.RandomState(seed)
+    C = torch.from_numpy(random.standard_normal((5, 3, 3)))
+    C[0] = C[0] @ C[0].T + 0.1 * torch.eye(3)
+    mended = projected(C)
+    least = torch.linalg.eigvalsh(toeplitz(mended))[0]
+    assert least > -1e-9 * float(C.abs().max())
+    close(projected(mended), mended, 1e-9)
+    kept = 0.9 ** torch.arange(5).double()[:, None, None] * C[0]  # a process of the first order, on a circle too
+    close(projected(kept), kept, 1e-9)
+
+
+def test_large_windows_are_mended_by_their_lags(monkeypatch):
+    """Nearer to the lags than raising the noise until it suffices, and with the noise in every direction."""
+    z = simulated(3, 30)[0]
+    C, by, node = lag_covariances(z, 12), Shrinkage(0, 0, 0, 0.01), torch.arange(z.shape[1])
+    raw = toeplitz(shrunk(C, by, node))
+    assert not definite(raw, by.noise)
+    raised, _ = factored(C, by, node, torch.float64)
+    monkeypatch.setitem(lags.EIGEN, "cpu", 4)
+    Sigma, L = factored(C, by, node, torch.float64)
+    assert torch.linalg.eigvalsh(Sigma)[0] > 0.99 * by.noise
+    close(L @ L.T, Sigma, 1e-12)
+    off, bound = (torch.linalg.matrix_norm(each - raw) for each in (Sigma, raised))
+    assert off < 4 * bound
+    reference = Stationary.of(C, by)
+    close(reference.B @ reference.v.diag() @ reference.B.T, Sigma, 1e-9)

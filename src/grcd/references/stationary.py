@@ -20,7 +20,7 @@ from torch import Tensor
 from ..graphs.kronecker import Basis
 from .conditioning import Dense, inverse_factor
 from .gaussian import Gaussian
-from .lags import FLOOR, Shrinkage, definite, factored, lag_covariances, shrunk, toeplitz
+from .lags import FLOOR, Shrinkage, covariance, factored, lag_covariances, toeplitz
 
 __all__ = [
     "Shrinkage",
@@ -56,18 +56,10 @@ class Stationary(Gaussian):
 
     __eq__, __hash__ = object.__eq__, object.__hash__  # by the eigenpairs it would be dear
 
-    def _matrix(self, dtype: torch.dtype = torch.float64) -> Tensor:  # (d, d)
-        """As the lags say, not yet positive definite."""
-        return toeplitz(shrunk(self.C.double(), self.shrinkage, self.node).to(dtype))
-
-    def definite(self) -> bool:
-        """Whether the lags make a covariance as they are, so that no eigenvalue has to be raised."""
-        return definite(self._matrix(torch.promote_types(self.C.dtype, torch.float32)), self.shrinkage.noise)
-
     @cached_property
     def conditioning(self) -> Dense:
         dtype = torch.promote_types(self.C.dtype, torch.float32)
-        Sigma, L = factored(self._matrix(dtype), self.shrinkage.noise)
+        Sigma, L = factored(self.C.double(), self.shrinkage, self.node, dtype)
         return Dense(*(each.to(self.C.dtype) for each in (Sigma, L, torch.cholesky_inverse(L))))
 
     @property
@@ -76,7 +68,7 @@ class Stationary(Gaussian):
 
     @cached_property
     def _eigenpairs(self) -> tuple[Tensor, Tensor]:
-        v, B = torch.linalg.eigh(self._matrix())
+        v, B = torch.linalg.eigh(covariance(self.C.double(), self.shrinkage, self.node))
         noise = max(self.shrinkage.noise, FLOOR)
         return torch.where(v[0] < noise / 2, v.clamp(min=noise), v), B.contiguous()  # as ``factored`` does
 

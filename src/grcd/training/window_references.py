@@ -58,7 +58,6 @@ from .window_choice import Choice
 
 SMALL, LAGS, READINGS = 768, 4, 432  # readings of windows that are judged whole at once; steps, readings of short ones
 JUDGED, WHOLE = 256, 64  # short windows that choices are made on, and whole ones, at most
-EIGEN = {"cpu": 2048, "cuda": 16384}  # readings of a window above which no candidate's eigenvalues are raised
 UPWARDS = ("noise", "local"), ("separable",), ("noise",), ("local",)  # what whole windows may want more of
 ENOUGH, PARTS = 40, 3  # validation windows one after the other; else so many stretches of training rows are judged too
 SPECTRAL_NOISE = 0.01
@@ -194,19 +193,17 @@ class WindowReferences:
         for move in UPWARDS if self.lags < self.space.steps else ():
             while (more := _more(best, move)) is not None:
                 cost = self._judged_whole(whole, more, node)
-                if math.isfinite(least) and not cost < least:
+                if not cost < least:
                     break
                 best, least = more, cost
         log_prob = choice.log_prob | {"stationary, whole windows": -least}
         return replace(choice, shrinkage=best, log_prob=log_prob)
 
     def _judged_whole(self, whole: Sequence[_Held], by: Shrinkage, node: Tensor) -> float:
-        """The cost a reading; infinite where eigenvalues would have to be raised that are too dear to know."""
+        """The cost a reading."""
         total, count = 0.0, 0
         for each in whole:
             reference = Stationary.of(each.trial.C, by, node, torch.float32)
-            if self.space.d > EIGEN[node.device.type] and not reference.definite():
-                return math.inf
             cost, number = each.cost(reference)
             total, count = total + cost, count + number
             if each is whole[0] and total < self._kept_cost:
