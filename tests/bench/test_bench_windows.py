@@ -23,6 +23,7 @@ from grcd.data.series_dataset import SeriesDataset
 from grcd.evaluation import competitors
 from grcd.evaluation.baselines import straight
 from grcd.evaluation.pieces import Pieces
+from grcd.training import conditional
 
 HOUR = np.timedelta64(1, "h")
 QUICK = {"width": 16, "blocks": 1, "heads": 2, "pool": 300, "max_updates": 30, "validate_every": 15, "lr": 3e-3}
@@ -89,7 +90,7 @@ def test_one_network_a_seed_serves_all_settings_of_both_suites(small, tmp_path, 
     assert run(cells, tmp_path) == (len(cells), 0)
     # grcd of two seeds for one suite, the first of them again for the other; and one that was not shown everything
     names = {path.name for path in (tmp_path / "runs").iterdir() if path.is_dir() and path.name != "partial"}
-    assert names == {"small-6-grcd-s0", "small-6-grcd-s1", "small-6-grcd-unseen-s0"}
+    assert names == {"small-6-grcd-s0", "small-6-grcd-s1", "small-6-grcd-unseen-s0", "small-6-reference-s0"}
     train = small.part("train").values
     shown = {int(np.isnan(each.values).sum()) for each in fits}
     assert shown == {int(np.isnan(train).sum()), int((np.isnan(train) | small.hidden[:600]).sum())}
@@ -113,6 +114,22 @@ def test_one_network_a_seed_serves_all_settings_of_both_suites(small, tmp_path, 
     for t in range(1, ROWS):
         filled[t] = np.where(np.isnan(filled[t]), filled[t - 1], filled[t])
     assert last["3"]["mae"] == pytest.approx(np.nanmean(np.abs(filled[rows + 2] - values[rows + 5])), rel=1e-9)
+
+
+def test_the_reference_alone_waits_for_no_network_and_is_that_of_one(small, tmp_path, monkeypatch):
+    trained = Windowed("small-gaps", "grcd", 0, 4, suite="imputation")
+    network = measuring.fitted([trained], small, tmp_path / "runs", "cpu", QUICK)
+    pieces = settings.SETTINGS["imputation"]["small-gaps"].pieces(small)
+    monkeypatch.setattr(conditional, "train", lambda *args: pytest.fail("a network was trained"))
+    cell = Windowed("small-gaps", "reference", 0, suite="imputation")
+    alone = measuring.fitted([cell], small, tmp_path / "runs", "cpu", QUICK)
+    drawn, right = (each.answer(None)(pieces, np.arange(9)) for each in (alone, network))
+    np.testing.assert_allclose(drawn, right, rtol=1e-5)
+    assert run([cell], tmp_path) == (1, 0)
+    assert read(cell, tmp_path / "results")["config"]["max_updates"] == 0
+    assert run([cell], tmp_path, width=32, max_updates=99) == (0, 0)  # it is the same beside other networks
+    with pytest.raises(InputError, match="calendar"):
+        run([cell], tmp_path, calendar="none")
 
 
 def test_a_cell_that_was_interrupted_goes_on_and_comes_out_the_same(small, tmp_path, monkeypatch):
@@ -288,6 +305,7 @@ def test_every_setting_has_its_methods():
         ("metr-la", "grcd", 1),
         ("metr-la", "grcd", 2),
         ("metr-la", "grcd-unseen", 0),
+        ("metr-la", "reference", 0),
     }
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from ...evaluation.pieces import Pieces
 from ...evaluation.tally import Tally
 from ...model import GRCD, train
 from ...tasks import windows as tasks
+from ...training.conditional import Setting
 from ...training.window_config import AS_THEY_ARE
 from .cells import REFERENCE, Windowed
 from .settings import TABLES, VARIANTS, load
@@ -34,6 +36,7 @@ from .settings import TABLES, VARIANTS, load
 DRAWS = 100
 NUMBERS = {"cpu": 1 << 22, "cuda": 1 << 26}  # that are drawn at a time
 SEEDS = 100_003  # apart are those of two networks' pieces
+OF_NETWORKS = frozenset(entry.name for entry in fields(Setting))
 PAUSE = 20.0  # seconds between two writings of what was added up
 
 Answer = Callable[[Pieces, np.ndarray], Tensor]  # pieces, some of them -> (n, some, length, nodes, channels)
@@ -85,14 +88,21 @@ def fitted(group: list[Windowed], data: SeriesDataset, runs: Path, device: str, 
     """What the cells of a group share: a trained network, or a competitor."""
     cell = group[0]
     if cell.trained:
-        name = "-".join(map(str, (cell.about.table, TABLES[cell.about.table], cell.variant, f"s{cell.seed}")))
+        name = "-".join(map(str, (cell.about.table, TABLES[cell.about.table], cell.method, f"s{cell.seed}")))
         length, calendar = TABLES[cell.about.table], VARIANTS[cell.variant].calendar
-        chosen: dict[str, Any] = AS_THEY_ARE | {"window": length, "calendar": calendar} | settings
+        chosen: dict[str, Any] = AS_THEY_ARE | {"window": length, "calendar": calendar} | asked_for(cell, settings)
         model = GRCD(data.graph, "grcd", cell.seed, device, channels=len(data.channels), **chosen)
         return Network(train(model, data, runs / name, contest=False), data, runs / "partial")
     rows = data.part("train"), data.part("val")
     module = competitors if cell.suite == "imputation" else foretelling
     return _simple(module.fitted(cell.method, *rows))
+
+
+def asked_for(cell: Windowed, settings: dict) -> dict[str, Any]:
+    """What of the settings for all networks a cell's run is made with: of a network's own its reference has none."""
+    if cell.method != REFERENCE:
+        return settings
+    return {key: value for key, value in settings.items() if key not in OF_NETWORKS} | {"max_updates": 0}
 
 
 def _simple(guess: Any) -> Answer:
