@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 from grcd.bench import suites, tables
@@ -290,12 +291,17 @@ def suite(name: str, results: Path) -> str | None:
 
 def leading() -> str:
     """What the network is for, in one table."""
+    lines = purpose.lines((0, 1, 2), RESULTS)
+    verdicts = Counter(line[-1] for line in lines[1:])
+    counts = ", ".join(f"{verdict} in {count}" for verdict, count in verdicts.most_common())
     text = (
+        f"Does a network pay? Of {len(lines) - 1} rows: {counts}.\n\n"
         "Lower is better. The gain is that over the better of its two neighbours (of generated signals, over the"
-        " reference); in brackets its 95 % interval over test weeks (block bootstrap), where scores were kept by day;"
-        " METR-LA's test rows are 24 days, so its intervals are rough. `-`: not measured yet.\n\n"
+        " reference), with its 95 % interval: over test weeks (block bootstrap) where scores were kept by day and there"
+        " are two weeks of them, else over seeds. METR-LA's test rows are 24 days, so its intervals are rough. A"
+        " network pays where all of the interval is above zero. `-`: not measured yet.\n\n"
     )
-    return text + markdown(purpose.lines((0, 1, 2), RESULTS)) + "\n"
+    return text + markdown(lines) + "\n"
 
 
 def main() -> None:

@@ -11,8 +11,7 @@ import torch
 
 import grcd
 from grcd.bench import runner, suites
-from grcd.bench.cells import Control, Floor, Generated, read, write
-from grcd.bench.tables import purpose
+from grcd.bench.cells import read, write
 from grcd.bench.tables import windows as table
 from grcd.bench.windows import measuring, settings
 from grcd.bench.windows.calibration import calibration
@@ -344,60 +343,6 @@ def test_what_is_kept_of_another_network_is_not_gone_on_with(small, tmp_path):
 
 
 # -- what the network is for -------------------------------------------------------------------------------------------
-
-
-def days(loss):
-    """Twenty-eight days, a size of 100 each."""
-    zero = [0.0] * 28
-    return {"day": zero, "loss": loss, "size": [100.0] * 28}
-
-
-def test_the_leading_table_by_hand(tmp_path):
-    """The network is ahead of the better of reference and competitor by the same share of hard weeks and easy ones."""
-    hard = [10.0] * 14 + [30.0] * 14
-    for method, nfe, seeds, factor in (
-        ("grcd", 4, (0, 1), 0.5),
-        ("reference", None, (0,), 0.8),
-        ("line", None, (0,), 1.0),
-    ):
-        for seed in seeds:
-            put(tmp_path, method, 2.0, 0.03, seed, nfe, days=days([factor * loss for loss in hard]))
-    put(tmp_path, "last", 2.0, 0.03, days=days([2 * loss for loss in hard]))
-    line = purpose.lines((0, 1), tmp_path)[1]
-    assert line[:5] == ["fill windows, CRPS", "metr-la-point", "0.1600", "0.1000", "0.2000 (line)"]
-    assert line[5].startswith("+37.5% [")
-    low, high = (float(part.strip("%+ ]")) for part in line[5].split("[")[1].split(","))
-    assert 18.75 <= low < 37.5 < high <= 56.25  # all weeks easy: 10 x 0.3 of 16 on average; all hard: 30 x 0.3
-    put(tmp_path, "grcd", 2.0, 0.03, 0, 4, days=days([loss * (0.9 if k % 2 else 0.7) for k, loss in enumerate(hard)]))
-    put(tmp_path, "grcd", 2.0, 0.03, 1, 4, days=days([loss * (0.7 if k % 2 else 0.9) for k, loss in enumerate(hard)]))
-    assert purpose.lines((0, 1), tmp_path)[1][5].endswith("not clear")
-
-
-def test_where_the_reference_is_at_the_floor_nothing_is_gained(tmp_path):
-    for cell, ammd in (
-        (Generated("molene", "grcd", 0, 4), 0.1),
-        (Generated("molene", "grcd", 1, 4), 0.2),
-        (Control("molene", "control-mixture"), 0.185),
-        (Floor("molene"), 0.19),
-        (Generated("metr-la", "grcd", 0, 4), 0.03),
-        (Generated("metr-la", "grcd", 1, 4), 0.05),
-        (Control("metr-la", "control-mixture"), 0.05),
-        (Floor("metr-la"), 0.03),
-    ):
-        write(cell, tmp_path, scores={"ammd": ammd})
-    rows = {line[1]: line[2:] for line in purpose.lines((0, 1), tmp_path)[1:]}
-    assert rows["molene"] == ["0.1850", "0.1500", "0.1900", "none to be had: the reference is at the floor"]
-    assert rows["metr-la"] == ["0.0500", "0.0400", "0.0300", "+20.0% (sd over seeds 28%)"]
-    for seed, energy in enumerate((0.3, 0.5)):
-        for cell, value in (
-            (Generated("sbm-c1", "grcd", seed, 4, measure="distances"), energy),
-            (Generated("sbm-c1", "grcd", seed, 64, measure="distances"), 9.0),
-            (Control("sbm-c1", "control-mixture", seed, measure="distances"), 0.8),
-        ):
-            about = {"energy": {"value": value, "floor": 0.1, "spread": 0.02}}
-            write(cell, tmp_path, distances=about, p=0.5, p_floor=0.5)
-    rows = {line[1]: line for line in purpose.lines((0, 1), tmp_path)[1:]}
-    assert rows["sbm-c1"][2:] == ["0.8000", "0.4000", "0.1000", "+50.0% (sd over seeds 18%)"]
 
 
 def test_calibration_is_drawn_at_what_was_measured(tmp_path):
