@@ -291,7 +291,7 @@ def suite(name: str, results: Path) -> str | None:
 
 def leading() -> str:
     """What the network is for, in one table."""
-    lines = purpose.lines((0, 1, 2), RESULTS)
+    lines = purpose.lines(None, RESULTS)
     verdicts = Counter(line[-1] for line in lines[1:])
     counts = ", ".join(f"{verdict} in {count}" for verdict, count in verdicts.most_common())
     text = (

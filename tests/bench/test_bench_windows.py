@@ -352,10 +352,12 @@ def test_calibration_is_drawn_at_what_was_measured(tmp_path):
     for seed, share in ((0, 0.8), (1, 0.9)):
         write(Windowed("metr-la-30", "grcd", seed, 4, suite="imputation"), tmp_path, windows={"scores": scores(share)})
         write(Windowed("metr-la", "grcd", seed, 4, suite="forecast"), tmp_path, windows={"scores": scores(share - 0.1)})
+    write(Windowed("metr-la", "reference", 0, suite="forecast"), tmp_path, windows={"scores": scores(0.6)})
     left, right = calibration([0, 1], tmp_path).axes
     drawn = [line.get_xydata().tolist() for axis in (left, right) for line in axis.lines if line.get_marker() == "o"]
     points = [[round(x, 3), round(y, 6)] for points in drawn for x, y in points]
-    assert points == [[30, 0.425], [30, 0.85], [0.075, 0.375], [0.075, 0.75]]
+    assert points == [[30, 0.425], [30, 0.85], [-0.3, 0.3], [-0.3, 0.6], [0.15, 0.375], [0.15, 0.75]]
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["reference", "grcd, NFE 4"]
     assert [tick.get_text() for tick in right.get_xticklabels()] == ["forecast"]
     with pytest.raises(InputError, match="grcd bench run imputation"):
         calibration([0], tmp_path / "none")

@@ -57,14 +57,14 @@ class Number(NamedTuple):
         return Entry(self.by_seed).mean
 
 
-def lines(seeds: Sequence[int], results: Path) -> Lines:
-    """The table with its head, from the cells that are there."""
+def lines(seeds: Sequence[int] | None, results: Path) -> Lines:
+    """The table with its head, from the cells that are there; without ``seeds`` those of each suite."""
     body = [*_generated(seeds, results), *_energies(seeds, results), *_moments(seeds, results)]
     body += [line for suite in SETTINGS for line in _windows(suite, seeds, results)]
     return [HEAD, *body]
 
 
-def _generated(seeds: Sequence[int], results: Path) -> Iterator[list[str]]:
+def _generated(seeds: Sequence[int] | None, results: Path) -> Iterator[list[str]]:
     for setting in suites.SETTINGS:
         cells = suites.cells("main", [setting], seeds, ["grcd", MIXTURE, "floor"])
         entries = by_method([cell for cell in cells if done(cell, results)], results)
@@ -74,7 +74,7 @@ def _generated(seeds: Sequence[int], results: Path) -> Iterator[list[str]]:
         yield ["generate, aMMD", setting, *_beside(alone, ours, None if floor is None else floor.mean, LEAST)]
 
 
-def _energies(seeds: Sequence[int], results: Path) -> Iterator[list[str]]:
+def _energies(seeds: Sequence[int] | None, results: Path) -> Iterator[list[str]]:
     for setting in suites.SETTINGS:
         contents = dict[str, dict[int, dict[str, Any]]]()
         for cell in suites.cells("distances", [setting], seeds, [MIXTURE, "grcd"]):
@@ -108,7 +108,7 @@ def _beside(alone: Number | None, ours: Number | None, floor: float | None, chan
     return texts + (FLOOR if alone.mean <= floor + chance else _gain(ours, alone))
 
 
-def _moments(seeds: Sequence[int], results: Path) -> Iterator[list[str]]:
+def _moments(seeds: Sequence[int] | None, results: Path) -> Iterator[list[str]]:
     contents: dict[tuple[str, str], dict[str, dict[int, dict[str, Any]]]] = {}
     for cell in suites.cells("impute", seeds=seeds):
         assert isinstance(cell, Filled | Baseline)
@@ -131,7 +131,7 @@ def _filled(by_seed: dict[int, dict[str, Any]]) -> Number:
     return Number(values, {"above": days["crps"], "below": days["readings"]})
 
 
-def _windows(suite: str, seeds: Sequence[int], results: Path) -> Iterator[list[str]]:
+def _windows(suite: str, seeds: Sequence[int] | None, results: Path) -> Iterator[list[str]]:
     task = {"imputation": "fill windows, CRPS", "forecast": "forecast, CRPS"}[suite]
     for setting in (name for name in SETTINGS[suite] if name not in LEFT_OUT):
         rows: dict[tuple[str, int | None], dict[int, Days]] = {}
