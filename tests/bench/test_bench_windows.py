@@ -53,6 +53,7 @@ def small(monkeypatch):
     monkeypatch.setattr(settings, "TABLES", {"small": STEPS})
     monkeypatch.setattr(measuring, "TABLES", {"small": STEPS})
     monkeypatch.setattr(settings, "load_series", lambda name: data)
+    monkeypatch.setattr(measuring, "MARGINALS", {"small": "z-score"})
     monkeypatch.setattr(measuring, "DRAWS", 6)
 
     def gaps(data):
@@ -129,6 +130,21 @@ def test_the_reference_alone_waits_for_no_network_and_is_that_of_one(small, tmp_
     assert run([cell], tmp_path, width=32, max_updates=99) == (0, 0)  # it is the same beside other networks
     with pytest.raises(InputError, match="calendar"):
         run([cell], tmp_path, calendar="none")
+
+
+def test_readings_are_drawn_on_their_scale(small, tmp_path):
+    """Logarithms of readings as they are, and readings on the scale of logarithms, are the same model."""
+    cell, gaps = (
+        Windowed("small-gaps", "reference", 0, suite="imputation"),
+        settings.SETTINGS["imputation"]["small-gaps"],
+    )
+    logs = small.series.values / 20
+    drawn = {}
+    for scale, values in (("z-score", logs), ("log", np.exp(logs))):
+        data = replace(small, series=replace(small.series, values=values))
+        network = measuring.fitted([cell], data, tmp_path / scale, "cpu", QUICK | {"marginals": scale})
+        drawn[scale] = network.answer(None)(gaps.pieces(data), np.arange(9))
+    np.testing.assert_allclose(drawn["log"].log(), drawn["z-score"], rtol=1e-5)
 
 
 def test_a_cell_that_was_interrupted_goes_on_and_comes_out_the_same(small, tmp_path, monkeypatch):
