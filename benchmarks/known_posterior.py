@@ -277,7 +277,7 @@ def page(result: dict[str, Any]) -> str:
         taken = ", ".join(f"{method} {seconds:.0f} s" for method, seconds in methods["seconds"].items())
         parts.append(
             f"## {name}\n\n`{law['command']}`, {about}. {law['draws']} draws of {law['signals']} signals. Training,"
-            f" with other work on the machine: {taken}. {law.get('note', '')}\n\n{markdown(lines)}\n"
+            f" with other work on the machine: {taken}.\n\n{markdown(lines)}\n"
         )
     return "\n".join(parts)
 
