@@ -54,8 +54,8 @@ class Windowed(Cell):
 
     @property
     def fit(self) -> Fit:
-        """One network serves all settings of a table, of both suites, and so does its reference, which waits for no
-        network; a competitor those of one suite."""
+        """One network serves all settings of a table, of both suites, and so does a reference, which waits for none: on
+        the same kind of device it is the network's. A competitor serves those of one suite."""
         table = self.about.table
         return (table, self.method, self.seed) if self.trained else (table, self.suite, self.method)
 
