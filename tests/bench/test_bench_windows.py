@@ -372,7 +372,7 @@ def test_calibration_is_drawn_at_what_was_measured(tmp_path):
     left, right = calibration([0, 1], tmp_path).axes
     drawn = [line.get_xydata().tolist() for axis in (left, right) for line in axis.lines if line.get_marker() == "o"]
     points = [[round(x, 3), round(y, 6)] for points in drawn for x, y in points]
-    assert points == [[30, 0.425], [30, 0.85], [-0.3, 0.3], [-0.3, 0.6], [0.15, 0.375], [0.15, 0.75]]
+    assert points == [[30, 0.425], [30, 0.85], [-0.075, 0.3], [-0.075, 0.6], [0.075, 0.375], [0.075, 0.75]]
     assert [text.get_text() for text in right.get_legend().get_texts()] == ["reference", "grcd, NFE 4"]
     assert [tick.get_text() for tick in right.get_xticklabels()] == ["forecast"]
     with pytest.raises(InputError, match="grcd bench run imputation"):

@@ -74,19 +74,24 @@ def _by_share(axis: Axes, values: Covered) -> None:
             points = [(share, values[place][name]) for share, place in places if place in values]
             label = (f"{method}, NFE {nfe}" if nfe else method) if name == "cover90" and points else None
             axis.plot(*np.array(points).reshape(-1, 2).T, "o-", color=colour, label=label)
+    axis.set_xlim(0, 100)
+    axis.set_xticks(SHARES)
     label_axes(axis, "readings missing, %", "share within intervals", "METR-LA, by share missing")
 
 
 def _by_family(axis: Axes, values: Covered) -> None:
     families = [place for place in FAMILIES if any(key[:2] == place for key in values)]
-    rows = [(REFERENCE, None, DATA, 1.0)] + [
-        ("grcd", *each) for each in zip(BUDGETS, (SAMPLES,) * 4, SHADES, strict=True)
-    ]
+    looks = zip(BUDGETS, (SAMPLES,) * len(BUDGETS), SHADES, strict=True)
+    every = [(REFERENCE, None, DATA, 1.0), *(("grcd", *look) for look in looks)]
+    rows = [row for row in every if any((*place, *row[:2]) in values for place in families)]
     for k, (method, nfe, colour, shade) in enumerate(rows):
         places = [(i, (*place, method, nfe)) for i, place in enumerate(families)]
         for name in LEVELS:
-            points = [(i + APART * (k - 2), values[place][name]) for i, place in places if place in values]
-            label = (f"{method}, NFE {nfe}" if nfe else method) if name == "cover90" and points else None
+            points = [
+                (i + APART * (k - (len(rows) - 1) / 2), values[place][name]) for i, place in places if place in values
+            ]
+            label = (f"{method}, NFE {nfe}" if nfe else method) if name == "cover90" else None
             axis.plot(*np.array(points).reshape(-1, 2).T, "o", color=colour, alpha=shade, label=label)
     axis.set_xticks(range(len(families)), [FAMILIES[place] for place in families])
-    label_axes(axis, "", "", "By what is missing, one network")
+    axis.set_xlim(-0.6, len(families) - 0.4)
+    label_axes(axis, "", "", "By what is missing")
