@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 from grcd.bench import suites, tables
@@ -123,6 +124,8 @@ SECTIONS = {
         "Speed on a GPU, an earlier commit on another machine of the same kind",
         lambda: speed("speed-gpu-earlier"),
     ),
+    "limit-cpu": ("How far from what two cores allow", lambda: limit("limit-cpu")),
+    "limit-gpu": ("How far from what a GPU allows", lambda: limit("limit-gpu")),
     "size": ("A million signals on 500 nodes", lambda: size()),
     "scale": ("Large graphs", lambda: scale("scale")),
     "scale-gpu": ("Large graphs, the network on a GPU", lambda: scale("scale-gpu")),
@@ -131,6 +134,28 @@ SECTIONS = {
     "attack": ("Accidents", lambda: attack()),
     "spotcheck": ("Published cells, computed afresh", lambda: spotcheck()),
 }
+
+
+def limit(name: str) -> str:
+    result, rows = load(name), []
+    parts = {f"1,000 moments, {how}": each for how, each in result.get("moments", {}).items()}
+    parts |= {"an update": result.get("update", {}), "METR-LA's test set filled": result.get("fill", {})}
+    for what, each in parts.items():
+        if each:
+            ms = each["ms"] if "ms" in each else 1e3 * each["seconds"]
+            alone = each.get("network alone, float32, ms")
+            bounds = [1e3 * each["bound_s"][key] if "bound_s" in each else None for key in ("operations", "bytes")]
+            numbers = (ms, alone, each.get("gflop"), each.get("gbyte"), *bounds)
+            shares = ", ".join(f"{event['operation']} {event['share']:.0%}" for event in each["longest"][:4])
+            rows.append([what, *("-" if number is None else f"{number:,.1f}" for number in numbers), shares])
+    header = ["", "ms", "network alone, ms", "GFLOP", "GB", "bound by operations, ms", "by bytes, ms", "longest"]
+    rates = result["rates"]
+    text = (
+        f"Rates measured beside: {rates['product_gflops']:,.0f} GFLOP/s, {rates['copy_gbyte_s']:,.0f} GB/s. Filling"
+        f" was timed on {result.get('fill', {}).get('windows', 0)} windows, and is as much more for all 286."
+        f" {result.get('note', '')}\n\n"
+    )
+    return text + table(header, rows)
 
 
 def size() -> str:
@@ -309,12 +334,17 @@ def suite(name: str, results: Path) -> str | None:
 
 def leading() -> str:
     """What the network is for, in one table."""
+    lines = purpose.lines(None, RESULTS)
+    verdicts = Counter(line[-1] for line in lines[1:])
+    counts = ", ".join(f"{verdict} in {count}" for verdict, count in verdicts.most_common())
     text = (
+        f"Does a network pay? Of {len(lines) - 1} rows: {counts}.\n\n"
         "Lower is better. The gain is that over the better of its two neighbours (of generated signals, over the"
-        " reference); in brackets its 95 % interval over test weeks (block bootstrap), where scores were kept by day;"
-        " METR-LA's test rows are 24 days, so its intervals are rough. `-`: not measured yet.\n\n"
+        " reference), with its 95 % interval: over test weeks (block bootstrap) where scores were kept by day and there"
+        " are two weeks of them, else over seeds. METR-LA's test rows are 24 days, so its intervals are rough. A"
+        " network pays where all of the interval is above zero. `-`: not measured yet.\n\n"
     )
-    return text + markdown(purpose.lines((0, 1, 2), RESULTS)) + "\n"
+    return text + markdown(lines) + "\n"
 
 
 def main() -> None:

@@ -77,7 +77,7 @@ def ready_model(network_class: type, device: str) -> GRCD:
     network = network_class(model.graph.spectrum, model.config.network).to(model.device)
     process = fit.process_of(model.space, model.config, model.device)
     diffusion = fit.bound(model.space, model.config, process, reference, network, {})
-    model._trained = Trained(diffusion, Normalizer(np.zeros(NODES), np.ones(NODES)), {}, {})
+    model._trained = Trained(diffusion, Normalizer(np.zeros(NODES), np.ones(NODES)), {"data": {}}, {})
     return model
 
 

@@ -8,9 +8,11 @@ import pytest
 
 import grcd
 from grcd.bench import measuring, runner, suites
-from grcd.bench.cells import Baseline, Filled, read, write
+from grcd.bench.cells import Baseline, Control, Filled, read, write
 from grcd.bench.tables.filling import table
-from grcd.evaluation import baselines, filling
+from grcd.evaluation import baselines, controls, filling
+from grcd.evaluation.controls import draw
+from grcd.metrics.distances import within
 
 
 @pytest.fixture
@@ -73,6 +75,27 @@ def test_readings_that_were_filled_in_do_not_count(tiny, tmp_path, monkeypatch):
     assert found["mae"] == pytest.approx(np.abs(tiny.test - tiny.train.mean(axis=0))[gone].mean(), rel=1e-9)
 
 
+def test_cells_of_dated_signals_have_sums_by_day(tiny):
+    """Ratios of the sums are the scores; signals without dates have none."""
+    dated = replace(tiny, times={"test": np.datetime64("2024-03-01T20:00") + np.arange(40) * np.timedelta64(1, "h")})
+    for data, days in ((dated, {"2024-03-01", "2024-03-02", "2024-03-03"}), (tiny, None)):
+        fitted = baselines.fitted("fill-mean", data)
+        content = measuring.measurement(Baseline("tiny", "fill-mean", mask="blocks"), fitted, data)
+        if days is None:
+            assert "days" not in content
+        else:
+            assert {str(np.datetime64(int(day), "D")) for day in content["days"]["day"]} == days
+            assert sum(content["days"]["readings"]) == content["filling"]["readings"]
+            ratio = sum(content["days"]["crps"]) / sum(content["days"]["readings"])
+            assert ratio == pytest.approx(content["filling"]["crps"], rel=1e-6)
+    real, x = dated.normalizer.apply(dated.test), draw(controls(dated)["control-full"], dated, 40, 0)
+    content = measuring.measurement(Control("tiny", "control-full", 0, "distances"), controls(dated), dated)
+    apart = sum(content["days"]["apart"]) / sum(content["days"]["signals"])
+    energy = 2 * apart - content["within"] - within(real)
+    assert energy == pytest.approx(content["distances"]["energy"]["value"], abs=1e-6 * apart)
+    assert content["within"] == pytest.approx(within(dated.normalizer.apply(x)), rel=1e-12)
+
+
 def test_cells_ask_for_what_they_say(on_tiny, tiny, quick, tmp_path, monkeypatch):
     """Draws, evaluations, seed and posterior; and a time is that of a thousand signals, drawn to the end."""
     asked, clock = [], [0.0]
@@ -85,7 +108,8 @@ def test_cells_ask_for_what_they_say(on_tiny, tiny, quick, tmp_path, monkeypatch
 
     monkeypatch.setattr(grcd.GRCD, "fillings", fillings)
     monkeypatch.setattr(measuring, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
-    monkeypatch.setattr(filling, "errors", lambda fillings, *_: {"readings": len(list(fillings))})
+    monkeypatch.setattr(filling, "by_signal", lambda fillings, *_: {"crps": np.ones(1), "readings": len([*fillings])})
+    monkeypatch.setattr(filling, "overall", lambda sums: {"readings": sums["readings"]})
     cells = [cell for cell in suites.cells("impute", ["tiny"], [1], ["grcd"]) if cell.mask == "sensors"]
     settings = {key: value for key, value in quick.items() if key != "lr"}
     assert runner.run(cells, tmp_path, tmp_path / "runs", "cpu", 1, settings) == (6, 0)

@@ -11,8 +11,7 @@ import torch
 
 import grcd
 from grcd.bench import runner, suites
-from grcd.bench.cells import Control, Floor, Generated, read, write
-from grcd.bench.tables import purpose
+from grcd.bench.cells import read, write
 from grcd.bench.tables import windows as table
 from grcd.bench.windows import measuring, settings
 from grcd.bench.windows.calibration import calibration
@@ -23,6 +22,7 @@ from grcd.data.series_dataset import SeriesDataset
 from grcd.evaluation import competitors
 from grcd.evaluation.baselines import straight
 from grcd.evaluation.pieces import Pieces
+from grcd.training import conditional
 
 HOUR = np.timedelta64(1, "h")
 QUICK = {"width": 16, "blocks": 1, "heads": 2, "pool": 300, "max_updates": 30, "validate_every": 15, "lr": 3e-3}
@@ -53,6 +53,7 @@ def small(monkeypatch):
     monkeypatch.setattr(settings, "TABLES", {"small": STEPS})
     monkeypatch.setattr(measuring, "TABLES", {"small": STEPS})
     monkeypatch.setattr(settings, "load_series", lambda name: data)
+    monkeypatch.setattr(measuring, "MARGINALS", {"small": "z-score"})
     monkeypatch.setattr(measuring, "DRAWS", 6)
 
     def gaps(data):
@@ -89,7 +90,7 @@ def test_one_network_a_seed_serves_all_settings_of_both_suites(small, tmp_path, 
     assert run(cells, tmp_path) == (len(cells), 0)
     # grcd of two seeds for one suite, the first of them again for the other; and one that was not shown everything
     names = {path.name for path in (tmp_path / "runs").iterdir() if path.is_dir() and path.name != "partial"}
-    assert names == {"small-6-grcd-s0", "small-6-grcd-s1", "small-6-grcd-unseen-s0"}
+    assert names == {"small-6-grcd-s0", "small-6-grcd-s1", "small-6-grcd-unseen-s0", "small-6-reference-s0"}
     train = small.part("train").values
     shown = {int(np.isnan(each.values).sum()) for each in fits}
     assert shown == {int(np.isnan(train).sum()), int((np.isnan(train) | small.hidden[:600]).sum())}
@@ -113,6 +114,37 @@ def test_one_network_a_seed_serves_all_settings_of_both_suites(small, tmp_path, 
     for t in range(1, ROWS):
         filled[t] = np.where(np.isnan(filled[t]), filled[t - 1], filled[t])
     assert last["3"]["mae"] == pytest.approx(np.nanmean(np.abs(filled[rows + 2] - values[rows + 5])), rel=1e-9)
+
+
+def test_the_reference_alone_waits_for_no_network_and_is_that_of_one(small, tmp_path, monkeypatch):
+    trained = Windowed("small-gaps", "grcd", 0, 4, suite="imputation")
+    network = measuring.fitted([trained], small, tmp_path / "runs", "cpu", QUICK)
+    pieces = settings.SETTINGS["imputation"]["small-gaps"].pieces(small)
+    monkeypatch.setattr(conditional, "train", lambda *args: pytest.fail("a network was trained"))
+    cell = Windowed("small-gaps", "reference", 0, suite="imputation")
+    alone = measuring.fitted([cell], small, tmp_path / "runs", "cpu", QUICK)
+    drawn, right = (each.answer(None)(pieces, np.arange(9)) for each in (alone, network))
+    np.testing.assert_allclose(drawn, right, rtol=1e-5)
+    assert run([cell], tmp_path) == (1, 0)
+    assert read(cell, tmp_path / "results")["config"]["max_updates"] == 0
+    assert run([cell], tmp_path, width=32, max_updates=99) == (0, 0)  # it is the same beside other networks
+    with pytest.raises(InputError, match="calendar"):
+        run([cell], tmp_path, calendar="none")
+
+
+def test_readings_are_drawn_on_their_scale(small, tmp_path):
+    """Logarithms of readings as they are, and readings on the scale of logarithms, are the same model."""
+    cell, gaps = (
+        Windowed("small-gaps", "reference", 0, suite="imputation"),
+        settings.SETTINGS["imputation"]["small-gaps"],
+    )
+    logs = small.series.values / 20
+    drawn = {}
+    for scale, values in (("z-score", logs), ("log", np.exp(logs))):
+        data = replace(small, series=replace(small.series, values=values))
+        network = measuring.fitted([cell], data, tmp_path / scale, "cpu", QUICK | {"marginals": scale})
+        drawn[scale] = network.answer(None)(gaps.pieces(data), np.arange(9))
+    np.testing.assert_allclose(drawn["log"].log(), drawn["z-score"], rtol=1e-5)
 
 
 def test_a_cell_that_was_interrupted_goes_on_and_comes_out_the_same(small, tmp_path, monkeypatch):
@@ -288,6 +320,7 @@ def test_every_setting_has_its_methods():
         ("metr-la", "grcd", 1),
         ("metr-la", "grcd", 2),
         ("metr-la", "grcd-unseen", 0),
+        ("metr-la", "reference", 0),
     }
 
 
@@ -328,60 +361,6 @@ def test_what_is_kept_of_another_network_is_not_gone_on_with(small, tmp_path):
 # -- what the network is for -------------------------------------------------------------------------------------------
 
 
-def days(loss):
-    """Twenty-eight days, a size of 100 each."""
-    zero = [0.0] * 28
-    return {"day": zero, "loss": loss, "size": [100.0] * 28}
-
-
-def test_the_leading_table_by_hand(tmp_path):
-    """The network is ahead of the better of reference and competitor by the same share of hard weeks and easy ones."""
-    hard = [10.0] * 14 + [30.0] * 14
-    for method, nfe, seeds, factor in (
-        ("grcd", 4, (0, 1), 0.5),
-        ("reference", None, (0,), 0.8),
-        ("line", None, (0,), 1.0),
-    ):
-        for seed in seeds:
-            put(tmp_path, method, 2.0, 0.03, seed, nfe, days=days([factor * loss for loss in hard]))
-    put(tmp_path, "last", 2.0, 0.03, days=days([2 * loss for loss in hard]))
-    line = purpose.lines((0, 1), tmp_path)[1]
-    assert line[:5] == ["fill windows, CRPS", "metr-la-point", "0.1600", "0.1000", "0.2000 (line)"]
-    assert line[5].startswith("+37.5% [")
-    low, high = (float(part.strip("%+ ]")) for part in line[5].split("[")[1].split(","))
-    assert 18.75 <= low < 37.5 < high <= 56.25  # all weeks easy: 10 x 0.3 of 16 on average; all hard: 30 x 0.3
-    put(tmp_path, "grcd", 2.0, 0.03, 0, 4, days=days([loss * (0.9 if k % 2 else 0.7) for k, loss in enumerate(hard)]))
-    put(tmp_path, "grcd", 2.0, 0.03, 1, 4, days=days([loss * (0.7 if k % 2 else 0.9) for k, loss in enumerate(hard)]))
-    assert purpose.lines((0, 1), tmp_path)[1][5].endswith("not clear")
-
-
-def test_where_the_reference_is_at_the_floor_nothing_is_gained(tmp_path):
-    for cell, ammd in (
-        (Generated("molene", "grcd", 0, 4), 0.1),
-        (Generated("molene", "grcd", 1, 4), 0.2),
-        (Control("molene", "control-mixture"), 0.185),
-        (Floor("molene"), 0.19),
-        (Generated("metr-la", "grcd", 0, 4), 0.03),
-        (Generated("metr-la", "grcd", 1, 4), 0.05),
-        (Control("metr-la", "control-mixture"), 0.05),
-        (Floor("metr-la"), 0.03),
-    ):
-        write(cell, tmp_path, scores={"ammd": ammd})
-    rows = {line[1]: line[2:] for line in purpose.lines((0, 1), tmp_path)[1:]}
-    assert rows["molene"] == ["0.1850", "0.1500", "0.1900", "none to be had: the reference is at the floor"]
-    assert rows["metr-la"] == ["0.0500", "0.0400", "0.0300", "+20.0% (sd over seeds 28%)"]
-    for seed, energy in enumerate((0.3, 0.5)):
-        for cell, value in (
-            (Generated("sbm-c1", "grcd", seed, 4, measure="distances"), energy),
-            (Generated("sbm-c1", "grcd", seed, 64, measure="distances"), 9.0),
-            (Control("sbm-c1", "control-mixture", seed, measure="distances"), 0.8),
-        ):
-            about = {"energy": {"value": value, "floor": 0.1, "spread": 0.02}}
-            write(cell, tmp_path, distances=about, p=0.5, p_floor=0.5)
-    rows = {line[1]: line for line in purpose.lines((0, 1), tmp_path)[1:]}
-    assert rows["sbm-c1"][2:] == ["0.8000", "0.4000", "0.1000", "+50.0% (sd over seeds 18%)"]
-
-
 def test_calibration_is_drawn_at_what_was_measured(tmp_path):
     def scores(share):
         return {"": {"cover50": share / 2, "cover90": share, "mae": 1.0, "crps": 0.1}}
@@ -389,10 +368,12 @@ def test_calibration_is_drawn_at_what_was_measured(tmp_path):
     for seed, share in ((0, 0.8), (1, 0.9)):
         write(Windowed("metr-la-30", "grcd", seed, 4, suite="imputation"), tmp_path, windows={"scores": scores(share)})
         write(Windowed("metr-la", "grcd", seed, 4, suite="forecast"), tmp_path, windows={"scores": scores(share - 0.1)})
+    write(Windowed("metr-la", "reference", 0, suite="forecast"), tmp_path, windows={"scores": scores(0.6)})
     left, right = calibration([0, 1], tmp_path).axes
     drawn = [line.get_xydata().tolist() for axis in (left, right) for line in axis.lines if line.get_marker() == "o"]
     points = [[round(x, 3), round(y, 6)] for points in drawn for x, y in points]
-    assert points == [[30, 0.425], [30, 0.85], [0.075, 0.375], [0.075, 0.75]]
+    assert points == [[30, 0.425], [30, 0.85], [-0.075, 0.3], [-0.075, 0.6], [0.075, 0.375], [0.075, 0.75]]
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["reference", "grcd, NFE 4"]
     assert [tick.get_text() for tick in right.get_xticklabels()] == ["forecast"]
     with pytest.raises(InputError, match="grcd bench run imputation"):
         calibration([0], tmp_path / "none")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import close, examples
 
-from grcd.evaluation.bootstrap import Interval, difference, drawn_days, ratio
+from grcd.evaluation.bootstrap import Interval, by_day, difference, drawn_days, ratio
 
 TIMES = 20_000
 
@@ -59,3 +59,10 @@ def test_a_difference_is_of_the_same_days():
     assert apart.low < 0 < apart.high
     assert not apart.clear
     assert Interval(-1.0, -2.0, -0.5).clear
+
+
+def test_sums_by_day_by_hand():
+    """Two readings of one day with another's between them, and a day of which nothing is known is not there."""
+    times = np.array(["1970-01-02T23:59", "1970-01-04T00:00", "1970-01-02T00:00"], dtype="datetime64[ns]")
+    values = {"loss": np.array([1.0, 2.0, 1 / 3]), "size": np.array([1, 1, 1])}
+    assert by_day(times, values) == {"day": [1.0, 3.0], "loss": [1.333333, 2.0], "size": [2.0, 1.0]}

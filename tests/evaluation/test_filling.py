@@ -69,6 +69,10 @@ def test_errors_add_up_over_parts_of_the_signals(seed, n):
     assert whole["crps"] == pytest.approx(crps(draws, truth)[where].mean(), rel=1e-12)
     assert whole["cover_90"] == covered(draws, truth, (0.05, 0.95))[where].mean()
     assert whole["readings"] == where.sum()
+    sums = filling.by_signal(parts, truth, where)
+    np.testing.assert_array_equal(sums["readings"], where.sum(axis=1))
+    expected = np.where(where, crps(draws, truth), 0).sum(axis=1)
+    np.testing.assert_allclose(sums["crps"], expected, rtol=0, atol=1e-14 * np.abs(draws - truth).max() * 4)
 
 
 def test_draws_from_the_truths_own_distribution_cover_as_they_should():

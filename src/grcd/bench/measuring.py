@@ -15,7 +15,9 @@ import numpy as np
 from ..core.rows import evenly
 from ..data import Dataset, catalog
 from ..evaluation import ammd, distances, farther_test, filling, floor, permutation_test
+from ..evaluation.bootstrap import by_day
 from ..evaluation.controls import draw
+from ..metrics import distances as metrics
 from ..model import GRCD
 from ..tasks.sample import network_alone
 from .cells import Baseline, Cell, Control, Filled, Floor, Generated
@@ -86,7 +88,9 @@ def _distances(x: np.ndarray, data: Dataset, split: str, device: Any = "cpu") ->
     """Every distance, and the permutation tests against the split and against as many training signals, the floor's."""
     real, z = data.split(split), data.normalizer.apply
     near = data.train[evenly(len(data.train), len(real))]
-    return {
+    apart = metrics.apart(z(x), z(real), device).cpu().numpy()
+    return _days(data, split, {"apart": apart, "signals": np.ones(len(real))}) | {
+        "within": metrics.within(z(x), device),
         "distances": {name: each.to_dict() for name, each in distances(x, data, split, device).items()},
         "p": permutation_test(z(x), z(real), device=device),
         "p_floor": farther_test(z(x), z(near), z(real), device=device),
@@ -117,10 +121,17 @@ def _of_filled(cell: Filled | Baseline, fill: Fill, data: Dataset) -> dict[str, 
     real, observed = data.test, data.observed("test")
     hidden = filling.hidden(cell.mask, *real.shape)
     compared = hidden if observed is None else hidden & observed
-    errors = filling.errors(fill(np.where(hidden, np.nan, real)), real, compared)
+    sums = filling.by_signal(fill(np.where(hidden, np.nan, real)), real, compared)
+    errors = filling.overall(sums)
     if not np.isfinite(list(errors.values())).all():
         raise ArithmeticError("filled readings that are not finite")
-    return {"filling": errors}
+    return {"filling": errors} | _days(data, "test", {name: sums[name] for name in ("crps", "readings")})
+
+
+def _days(data: Dataset, split: str, values: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Sums by day, for intervals over weeks, of numbers of a split's signals; nothing where these have no dates."""
+    times = data.times.get(split)
+    return {} if times is None or times.dtype.kind != "M" else {"days": by_day(times, values)}
 
 
 # -- time --------------------------------------------------------------------------------------------------------------

@@ -113,6 +113,7 @@ def _asked_for(cell: Cell, settings: dict) -> dict:
     set."""
     if not isinstance(cell, Windowed):
         return Config.make(**_chosen(cell, settings)).to_dict()
+    settings = in_time.asked_for(cell, settings)
     typed = configured("grcd", 0, 2, 1, devices.find("cpu"), settings).to_dict()
     return {key: typed[key] for key in settings}
 

@@ -7,7 +7,8 @@ taken of the drawn days; the difference of two methods is taken of the same days
 
 Of blocks of one day the mean of a statistic has the sd of its days over the root of how many there are; of longer ones
 the sd of the means of all blocks over the root of how many are drawn. Few days (METR-LA tests on 24) make for
-rough intervals: three or four weeks are three or four numbers.
+rough intervals: three or four weeks are three or four numbers. Of fewer than two weeks (``LEAST`` days; Molene tests on
+7) there are no intervals: weeks that differ are what they are made of.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import numpy as np
 from ..core.streams import Stream
 
 WEEK, TIMES = 7, 2000
+LEAST = 2 * WEEK  # days
+DIGITS = 7  # of sums that are written down
 
 
 class Interval(NamedTuple):
@@ -32,6 +35,18 @@ class Interval(NamedTuple):
     def clear(self) -> bool:
         """Whether 0 lies outside."""
         return self.low > 0 or self.high < 0
+
+
+def by_day(times: np.ndarray, values: dict[str, np.ndarray]) -> dict[str, list[float]]:
+    """Sums by day of ``values``, each (rows,), at ``times`` (rows,) that are dates; rounded, for a file."""
+    days, number = np.unique(times.astype("datetime64[D]").astype(np.int64), return_inverse=True)
+    sums = {name: np.bincount(number, each, len(days)) for name, each in values.items()}
+    return {name: [rounded(total) for total in each.tolist()] for name, each in ({"day": days} | sums).items()}
+
+
+def rounded(value: float) -> float:
+    """As it is written down."""
+    return float(f"{value:.{DIGITS}g}")
 
 
 def drawn_days(days: int, length: int = WEEK, times: int = TIMES, seed: int = 0) -> np.ndarray:  # (times, drawn)

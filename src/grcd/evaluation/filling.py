@@ -57,13 +57,27 @@ def errors(
     where       (signals, nodes), True for the readings that count
     returns     mae, rmse, crps, cover_50 and cover_90, and how many readings there were
     """
-    sums, readings = dict.fromkeys(("squares", "mae", "crps", *INTERVALS), 0.0), 0
+    return overall(by_signal(fillings, truth, where))
+
+
+def by_signal(
+    fillings: Iterable[tuple[np.ndarray, np.ndarray]], truth: np.ndarray, where: np.ndarray
+) -> dict[str, np.ndarray]:  # each (signals,)
+    """What ``errors`` are taken from: sums over the readings of each signal that count, and how many those are."""
+    sums = {name: np.zeros(len(truth)) for name in ("squares", "mae", "crps", *INTERVALS, "readings")}
     for rows, completions in fillings:
         y, x = truth[rows][where[rows]], np.sort(completions[:, where[rows]], axis=0)  # (readings,), (n, readings)
         parts = {"mae": np.abs(np.median(x, axis=0) - y), "squares": np.square(x.mean(axis=0) - y), "crps": crps(x, y)}
-        parts |= {name: covered(x, y, levels) for name, levels in INTERVALS.items()}
-        readings += len(y)
+        parts |= {name: covered(x, y, levels) for name, levels in INTERVALS.items()} | {"readings": np.ones(len(y))}
+        signal = np.nonzero(where[rows])[0]
         for name, values in parts.items():
-            sums[name] += float(values.sum())
-    means = {name: total / readings for name, total in sums.items()}
-    return {"rmse": means.pop("squares") ** 0.5, **means, "readings": readings}
+            sums[name][rows] += np.bincount(signal, values, len(rows))
+    return sums
+
+
+def overall(sums: dict[str, np.ndarray]) -> dict[str, float | int]:
+    """The errors of all signals, from the sums of each."""
+    totals = {name: float(values.sum()) for name, values in sums.items()}
+    readings = totals.pop("readings")
+    means = {name: total / readings for name, total in totals.items()}
+    return {"rmse": means.pop("squares") ** 0.5, **means, "readings": int(readings)}

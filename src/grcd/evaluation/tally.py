@@ -22,12 +22,12 @@ import torch
 from torch import Tensor
 
 from . import protocol
+from .bootstrap import rounded
 from .pieces import Pieces
 
 READINGS = ("count", "absolute", "square", "loss", "size", "inside50", "inside90")  # summed over readings
 PIECES = ("energy", "pieces")  # summed over pieces
 KEPT = ("count", "absolute", "loss", "size", "inside90", "energy", "pieces")  # by day, in the record
-DIGITS = 7
 
 
 class Tally:
@@ -92,7 +92,7 @@ class Tally:
 
     def by_day(self) -> dict[str, list[float]]:
         """What intervals are taken from, over all leads; numbers are rounded."""
-        sums = {name: [float(f"{value:.{DIGITS}g}") for value in self.sums[name][:, 0]] for name in KEPT}
+        sums = {name: [rounded(value) for value in self.sums[name][:, 0]] for name in KEPT}
         return {"day": [float(day) for day in self.days], **sums}
 
     def to_dict(self) -> dict[str, Any]:

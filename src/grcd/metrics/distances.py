@@ -45,9 +45,19 @@ Signals = np.ndarray | Tensor  # (samples, nodes), z-scored
 
 def energy(x: Signals, y: Signals, device: torch.device | str = "cpu") -> float:
     """``2 E|x - y| - E|x - x'| - E|y - y'|`` over distinct pairs."""
+    return 2 * float(apart(x, y, device).mean()) - within(x, device) - within(y, device)
+
+
+def apart(x: Signals, y: Signals, device: torch.device | str = "cpu") -> Tensor:  # (len(y),)
+    """``E|x - y|`` of every real signal: what the energy distance is linear in."""
     x, y = on(device, x, y)
-    n, m = len(x), len(y)
-    return 2 * _total(x, y) / (n * m) - _total(x, x) / (n * (n - 1)) - _total(y, y) / (m * (m - 1))
+    return torch.cat([block.mean(dim=1) for block in pair_distances(y, x)])
+
+
+def within(x: Signals, device: torch.device | str = "cpu") -> float:
+    """``E|x - x'|`` over distinct pairs."""
+    (x,) = on(device, x)
+    return _total(x, x) / (len(x) * (len(x) - 1))
 
 
 def sliced_wasserstein(x: Signals, y: Signals, device: torch.device | str = "cpu", seed: int = 0) -> float:

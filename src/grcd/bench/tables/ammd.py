@@ -1,9 +1,10 @@
 """Tables of aMMD: mean and sample standard deviation over seeds, the paper's value beside ours, floor and controls.
 
 The best method of a column is bold, unless it is no further from the test signals than training signals are: below the
-floor one is not better than another, so that all rows there are marked with ``=``, and none is bold. A method whose
-ratio to the best, paired by seed, is within the 95 % interval of Student's t in logarithms is marked with ``~``: with
-these seeds the two cannot be told apart. Of fewer than five seeds nothing of the kind is claimed.
+floor, or so near that chance decides (``LEAST``), one is not better than another, so that all rows there are marked
+with ``=``, and none is bold. A method whose ratio to the best, paired by seed, is within the 95 % interval of Student's
+t in logarithms is marked with ``~``: with these seeds the two cannot be told apart. Of fewer than five seeds nothing of
+the kind is claimed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ COLUMNS = ("setting", "method", "nfe", "mean", "sd", "seeds", "paper")  # of a C
 OURS = {"exponential": "exponential-ours", "dpm++3m": "dpm++3m-ours"}  # solvers beside the paper's of that name
 LEGEND = (
     "aMMD, mean +- sd over seeds (paper's value, ratio). Bold: best; =: no further from test signals than training"
-    " signals are (the floor); ~: not separable from the best (five seeds or more)."
+    f" signals are (the floor, give or take {LEAST:g}); ~: not separable from the best (five seeds or more)."
 )
 SIGNS = {"tied": "~", "floor": "="}
 SEEDS = 5  # from which on a tie is claimed
@@ -158,7 +159,7 @@ def _column(entries: dict[str, Entry], floor: float, show: Show) -> dict[str, st
     """The texts of one budget by row: what is at the floor marked, or else the best and what is tied with it."""
     ranked = {row: entry for row, entry in entries.items() if entry.values and entry.ranked}
     best = min(ranked, key=lambda row: ranked[row].mean, default="")
-    near = {row for row, entry in ranked.items() if entry.mean <= floor}  # none where there is no floor
+    near = {row for row, entry in ranked.items() if entry.mean <= floor + LEAST}  # none where there is no floor
 
     def mark(row: str) -> Mark:
         if near or row not in ranked:

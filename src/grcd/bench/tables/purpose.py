@@ -1,118 +1,201 @@
-"""What the network is for: the table that leads all others, a row for every task and dataset.
+"""What the network is for: the table that leads all others, a row for every task and dataset, measured or not.
 
 Three numbers stand side by side: the reference alone, which needs no network; the network; and what either has to be
 read against: the floor where signals are generated, the best simple competitor where gaps are filled or rows foretold.
-The last column is what the network gains over the better of the other two, in per cent of it (where signals are
-generated: over the reference), and whether that is more than chance: in brackets the 95 % interval over test weeks, a
-block bootstrap (``evaluation/bootstrap``), where scores were kept by day; elsewhere the sd over seeds. Rows without
-cells are left out.
+Then comes what the network gains over the better of the other two, in per cent of it (where signals are generated: over
+the reference), with its 95 % interval, and whether it pays: only if all of the interval is above zero. Cells that were
+measured before data or networks changed do not count.
 
-    generate    aMMD, and the energy distance, which a covariance cannot fool; 4 evaluations. The reference of grcd is
-                the mixture among the controls
-    fill        CRPS: of moments in the data's units at 8 evaluations, of windows normalised at 4
-    forecast    CRPS, normalised, all leads, at 4 evaluations
+    over weeks   a block bootstrap of test weeks (``evaluation/bootstrap``), of means over seeds, where cells have sums
+                 by day and there are two weeks of them. The energy distance is ``2 E|x - y| - E|x - x'| - E|y - y'|``:
+                 the difference of two methods' is linear in the test signals, the last term cancels, and sums by day of
+                 ``E|x - y|`` are all that it takes
+    over seeds   Student's t of the seeds elsewhere: what another training would change, not what another week would
+
+    generate     aMMD, and the energy distance, which a covariance cannot fool; 4 evaluations. The reference of grcd is
+                 the mixture among the controls. Where it is at the floor there is nothing to gain
+    fill         CRPS: of moments in the data's units at 8 evaluations, of windows normalised at 4
+    forecast     CRPS, normalised, all leads, at 4 evaluations
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from ...core.tables import Lines
-from ...evaluation.bootstrap import difference
+from ...evaluation.bootstrap import LEAST as DAYS
+from ...evaluation.bootstrap import Interval, difference
 from .. import suites
-from ..cells import Baseline, Filled, measured
+from ..cells import Baseline, Cell, Filled, done, measured
 from ..measured import LEAST, Entry, by_method
 from ..windows.cells import REFERENCE, Windowed
-from ..windows.settings import SETTINGS, VARIANTS
+from ..windows.settings import SETTINGS, SHARES, VARIANTS
 
-HEAD = ["task", "data", "reference alone", "network", "floor, or best simple competitor", "gain of the network"]
+HEAD = ["task", "data", "reference alone", "network", "floor, or best simple competitor", "gain of the network", "pays"]
 GENERATED, MOMENTS, WINDOWS = 4, 8, 4  # evaluations
 MIXTURE = "control-mixture"
+LEFT_OUT = {f"metr-la-{share}" for share in SHARES} - {"metr-la-10", "metr-la-50", "metr-la-90"}  # nothing new in them
+NOT_YET, FLOOR = ["-", "not measured yet"], ["none to be had: the reference is at the floor", "no"]
 Days = dict[str, np.ndarray]  # sums by day
 
 
-def lines(seeds: Sequence[int], results: Path) -> Lines:
-    """The table with its head, from the cells that are there."""
+class Number(NamedTuple):
+    """A score by seed; by day, the mean over seeds, where cells have it; and what does not depend on days."""
+
+    by_seed: dict[int, float]
+    days: Days | None = None
+    constant: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        return Entry(self.by_seed).mean
+
+
+def lines(seeds: Sequence[int] | None, results: Path) -> Lines:
+    """The table with its head, from the cells that are there; without ``seeds`` those of each suite."""
     body = [*_generated(seeds, results), *_energies(seeds, results), *_moments(seeds, results)]
     body += [line for suite in SETTINGS for line in _windows(suite, seeds, results)]
     return [HEAD, *body]
 
 
-def _generated(seeds: Sequence[int], results: Path) -> Iterator[list[str]]:
+def _generated(seeds: Sequence[int] | None, results: Path) -> Iterator[list[str]]:
     for setting in suites.SETTINGS:
-        entries = by_method(suites.cells("main", [setting], seeds, ["grcd", MIXTURE, "floor"]), results)
-        ours = entries.get("grcd", {}).get(GENERATED)
-        alone, floor = (entries.get(name, {}).get(None) for name in (MIXTURE, "floor"))
-        if ours and alone and floor:
-            yield ["generate, aMMD", setting, *_beside(alone, ours, floor.mean, LEAST)]
+        cells = suites.cells("main", [setting], seeds, ["grcd", MIXTURE, "floor"])
+        entries = by_method([cell for cell in cells if done(cell, results)], results)
+        places = ("grcd", GENERATED), (MIXTURE, None), ("floor", None)
+        network, mixture, floor = (entries.get(name, {}).get(nfe) for name, nfe in places)
+        alone, ours = (None if entry is None else Number(entry.values) for entry in (mixture, network))
+        yield ["generate, aMMD", setting, *_beside(alone, ours, None if floor is None else floor.mean, LEAST)]
 
 
-def _energies(seeds: Sequence[int], results: Path) -> Iterator[list[str]]:
+def _energies(seeds: Sequence[int] | None, results: Path) -> Iterator[list[str]]:
     for setting in suites.SETTINGS:
-        values, floor, spread = {MIXTURE: dict[int, float](), "grcd": dict[int, float]()}, 0.0, 0.0
+        contents = dict[str, dict[int, dict[str, Any]]]()
         for cell in suites.cells("distances", [setting], seeds, [MIXTURE, "grcd"]):
-            content = measured(cell, results) if cell.budget in (None, GENERATED) else None
+            content = _read(cell, results) if cell.budget in (None, GENERATED) else None
             if content is not None:
-                energy = content["distances"]["energy"]
-                values[cell.method][cell.seed], floor, spread = energy["value"], energy["floor"], energy["spread"]
-        alone, ours = Entry(values[MIXTURE]), Entry(values["grcd"])
-        if alone.values and ours.values:
-            yield ["generate, energy distance", setting, *_beside(alone, ours, floor, 2 * spread)]
+                contents.setdefault(cell.method, {})[cell.seed] = content
+        alone, ours = (_energy(contents[name]) if name in contents else None for name in (MIXTURE, "grcd"))
+        energies = [content["distances"]["energy"] for each in contents.values() for content in each.values()]
+        floor, chance = (energies[0]["floor"], 2 * energies[0]["spread"]) if energies else (None, 0.0)
+        yield ["generate, energy distance", setting, *_beside(alone, ours, floor, chance)]
 
 
-def _beside(alone: Entry, ours: Entry, floor: float, chance: float) -> list[str]:
+def _energy(by_seed: dict[int, dict[str, Any]]) -> Number:
+    """Of cells of distances: what is linear in the test signals by day, and the term that is not."""
+    values = {seed: content["distances"]["energy"]["value"] for seed, content in by_seed.items()}
+    if not all("days" in content for content in by_seed.values()):
+        return Number(values)
+    days = _mean([_days(content) for content in by_seed.values()])
+    return Number(
+        values,
+        {"above": 2 * days["apart"], "below": days["signals"]},
+        float(np.mean([c["within"] for c in by_seed.values()])),
+    )
+
+
+def _beside(alone: Number | None, ours: Number | None, floor: float | None, chance: float) -> list[str]:
     """Three numbers and the gain, if there is one to be had: the floor is known up to ``chance``."""
-    gain = f"{_gain(1 - ours.mean / alone.mean)} (sd over seeds {ours.sd / abs(alone.mean):.0%})"
-    gain = "none to be had: the reference is at the floor" if alone.mean <= floor + chance else gain
-    return [*(_number(value) for value in (alone.mean, ours.mean, floor)), gain]
+    texts = [_text(None if number is None else number.mean) for number in (alone, ours)] + [_text(floor)]
+    if alone is None or floor is None:
+        return texts + NOT_YET
+    return texts + (FLOOR if alone.mean <= floor + chance else _gain(ours, alone))
 
 
-def _moments(seeds: Sequence[int], results: Path) -> Iterator[list[str]]:
-    values: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+def _moments(seeds: Sequence[int] | None, results: Path) -> Iterator[list[str]]:
+    contents: dict[tuple[str, str], dict[str, dict[int, dict[str, Any]]]] = {}
     for cell in suites.cells("impute", seeds=seeds):
         assert isinstance(cell, Filled | Baseline)
-        content = measured(cell, results) if cell.measure == "filling" else None
+        rows = contents.setdefault((cell.setting, cell.mask), {})
+        content = _read(cell, results) if cell.measure == "filling" else None
         if content is not None:
-            row = values.setdefault((cell.setting, cell.mask), {}).setdefault(cell.row, {})
-            row[cell.seed] = content["filling"]["crps"]
-    for (setting, mask), rows in values.items():
-        entries = {row: Entry(each) for row, each in rows.items()}
-        alone, ours = entries.get("grcd, reference"), entries.get(f"grcd, NFE {MOMENTS}")
-        simple = {row: entry for row, entry in entries.items() if not row.startswith("grcd")}
-        if alone and ours and simple:
-            best = min(simple, key=lambda row: simple[row].mean)
-            other = min(alone.mean, simple[best].mean)
-            gain = f"{_gain(1 - ours.mean / other)} (sd over seeds {ours.sd / other:.1%})"
-            against = f"{_number(simple[best].mean)} ({best})"
-            yield ["fill moments, CRPS", f"{setting}, {mask}", _number(alone.mean), _number(ours.mean), against, gain]
+            rows.setdefault(cell.row, {})[cell.seed] = content
+    for (setting, mask), rows in contents.items():
+        numbers = {row: _filled(each) for row, each in rows.items()}
+        alone, ours = numbers.get("grcd, reference"), numbers.get(f"grcd, NFE {MOMENTS}")
+        simple = {row: number for row, number in numbers.items() if not row.startswith("grcd")}
+        yield ["fill moments, CRPS", f"{setting}, {mask}", *_against(alone, ours, simple)]
 
 
-def _windows(suite: str, seeds: Sequence[int], results: Path) -> Iterator[list[str]]:
+def _filled(by_seed: dict[int, dict[str, Any]]) -> Number:
+    values = {seed: content["filling"]["crps"] for seed, content in by_seed.items()}
+    if not all("days" in content for content in by_seed.values()):
+        return Number(values)
+    days = _mean([_days(content) for content in by_seed.values()])
+    return Number(values, {"above": days["crps"], "below": days["readings"]})
+
+
+def _windows(suite: str, seeds: Sequence[int] | None, results: Path) -> Iterator[list[str]]:
     task = {"imputation": "fill windows, CRPS", "forecast": "forecast, CRPS"}[suite]
-    for setting in SETTINGS[suite]:
-        rows: dict[tuple[str, int | None], list[Days]] = {}
+    for setting in (name for name in SETTINGS[suite] if name not in LEFT_OUT):
+        rows: dict[tuple[str, int | None], dict[int, Days]] = {}
         for cell in suites.cells(suite, [setting], seeds):
             assert isinstance(cell, Windowed)
-            content = measured(cell, results)
+            content = _read(cell, results)
             if content is not None:
-                rows.setdefault((cell.method, cell.nfe), []).append(_days(content))
-        means = {place: _mean(each) for place, each in rows.items()}
-        alone, ours = means.get((REFERENCE, None)), means.get(("grcd", WINDOWS))
-        simple = {method: days for (method, _), days in means.items() if method not in (REFERENCE, *VARIANTS)}
-        if simple and (alone or ours):
-            best = min(simple, key=lambda method: _crps(simple[method]))
-            numbers = ["-" if days is None else _number(_crps(days)) for days in (alone, ours)]
-            against = f"{_number(_crps(simple[best]))} ({best})"
-            others = [simple[best], *([alone] if alone else [])]
-            yield [task, setting, *numbers, against, _interval(ours, min(others, key=_crps)) if ours else "-"]
+                rows.setdefault((cell.method, cell.nfe), {})[cell.seed] = _days(content["windows"])
+        numbers = {place: _in_time(each) for place, each in rows.items()}
+        alone, ours = numbers.get((REFERENCE, None)), numbers.get(("grcd", WINDOWS))
+        simple = {method: number for (method, _), number in numbers.items() if method not in (REFERENCE, *VARIANTS)}
+        yield [task, setting, *_against(alone, ours, simple)]
+
+
+def _in_time(by_seed: dict[int, Days]) -> Number:
+    values = {seed: float(days["loss"].sum() / days["size"].sum()) for seed, days in by_seed.items()}
+    days = _mean(list(by_seed.values()))
+    return Number(values, {"above": days["loss"], "below": days["size"]})
+
+
+def _against(alone: Number | None, ours: Number | None, simple: dict[str, Number]) -> list[str]:
+    """Three numbers, and the gain over the better of the reference and the best simple competitor."""
+    best = min(simple, key=lambda name: simple[name].mean, default="")
+    texts = [_text(None if number is None else number.mean) for number in (alone, ours)]
+    texts.append(f"{_text(simple[best].mean)} ({best})" if simple else "-")
+    others = [number for number in (alone, simple.get(best)) if number is not None]
+    return texts + (_gain(ours, min(others, key=lambda number: number.mean)) if alone and simple else NOT_YET)
+
+
+# -- the gain ----------------------------------------------------------------------------------------------------------
+
+
+def _gain(ours: Number | None, other: Number) -> list[str]:
+    """What the network gains over another, with its interval; and whether it pays."""
+    if ours is None:
+        return NOT_YET
+    interval, over = _apart(ours, other)
+    value, low, high = (f"{number / abs(other.mean):+.1%}" for number in interval)
+    if math.isnan(interval.low):
+        return [f"{value} (one seed)", "not clear"]
+    pays = "yes" if interval.low > 0 else "no" if interval.high < 0 else "not clear"
+    return [f"{value} [{low}, {high}] over {over}", pays]
+
+
+def _apart(ours: Number, other: Number) -> tuple[Interval, str]:
+    """The other less ours, and what its interval is over."""
+    if ours.days is not None and other.days is not None and len(ours.days["below"]) >= DAYS:
+        one, two = ((days["above"], days["below"]) for days in (other.days, ours.days))
+        constant = other.constant - ours.constant
+        return Interval(*(number - constant for number in difference(one, two))), "weeks"
+    gains = np.array([other.mean - value for value in ours.by_seed.values()])
+    if len(gains) < 2:
+        return Interval(float(gains.mean()), math.nan, math.nan), ""
+    half = float(stdtrit(len(gains) - 1, 0.975)) * gains.std(ddof=1) / math.sqrt(len(gains))
+    return Interval(float(gains.mean()), gains.mean() - half, gains.mean() + half), f"{len(gains)} seeds"
+
+
+def _read(cell: Cell, results: Path) -> dict[str, Any] | None:
+    """What was measured since data and networks are what they are."""
+    return measured(cell, results) if done(cell, results) else None
 
 
 def _days(content: dict[str, Any]) -> Days:
-    return {name: np.array(values) for name, values in content["windows"]["days"].items()}
+    return {name: np.array(values) for name, values in content["days"].items()}
 
 
 def _mean(days: list[Days]) -> Days:
@@ -120,19 +203,5 @@ def _mean(days: list[Days]) -> Days:
     return {name: np.mean([each[name] for each in days], axis=0) for name in days[0]}
 
 
-def _crps(days: Days) -> float:
-    return float(days["loss"].sum() / days["size"].sum())
-
-
-def _interval(ours: Days, other: Days) -> str:
-    apart = difference((other["loss"], other["size"]), (ours["loss"], ours["size"]))
-    value, low, high = (_gain(number / _crps(other)) for number in apart)
-    return f"{value} [{low}, {high}]" + ("" if apart.clear else ", not clear")
-
-
-def _number(value: float) -> str:
-    return f"{value:.4f}" if abs(value) < 1 else f"{value:.3f}"
-
-
-def _gain(share: float) -> str:
-    return f"{share:+.1%}"
+def _text(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}" if abs(value) < 1 else f"{value:.3f}"

@@ -1,4 +1,5 @@
-"""Calibration by family and by share missing: what intervals of 50 and 90 % cover, of one network a seed."""
+"""Calibration by family and by share missing: what intervals of 50 and 90 % cover, of one network a seed and of its
+reference alone, whichever has been measured."""
 
 from __future__ import annotations
 
@@ -28,6 +29,7 @@ FAMILIES = {  # suite and setting, and what the figure calls them
 LEVELS = {"cover50": 0.5, "cover90": 0.9}
 SHADES = (0.3, 0.5, 0.75, 1.0)  # of BUDGETS
 SHOWN = 4  # evaluations, by share missing
+APART = 0.15  # of two dots of one family
 
 Covered = dict[tuple[str, str, str, int | None], dict[str, float]]  # suite, setting, method, evaluations
 
@@ -51,8 +53,8 @@ def covered(seeds: Sequence[int], results: Path) -> Covered:
 def calibration(seeds: Sequence[int], results: Path) -> Figure:
     """By share missing on the left, by family on the right."""
     values = covered(seeds, results)
-    if not any(method == "grcd" for _, _, method, _ in values):
-        raise lacking("of windows with a network", "imputation", ["metr-la-point"], seeds, results)
+    if not values:
+        raise lacking("of windows", "imputation", ["metr-la-point"], seeds, results)
     figure = Figure(figsize=(11, 4.2), layout="constrained", dpi=150)
     left, right = figure.subplots(1, 2, sharey=True)
     _by_share(left, values)
@@ -69,21 +71,27 @@ def _by_share(axis: Axes, values: Covered) -> None:
     for method, nfe, colour in (("grcd", SHOWN, SAMPLES), (REFERENCE, None, DATA)):
         places = [(share, ("imputation", f"metr-la-{share}", method, nfe)) for share in SHARES]
         for name in LEVELS:
-            label = (f"{method}, NFE {nfe}" if nfe else method) if name == "cover90" else None
-            points = np.array([(share, values[place][name]) for share, place in places if place in values])
-            axis.plot(*points.reshape(-1, 2).T, "o-", color=colour, label=label)
+            points = [(share, values[place][name]) for share, place in places if place in values]
+            label = (f"{method}, NFE {nfe}" if nfe else method) if name == "cover90" and points else None
+            axis.plot(*np.array(points).reshape(-1, 2).T, "o-", color=colour, label=label)
+    axis.set_xlim(0, 100)
+    axis.set_xticks(SHARES)
     label_axes(axis, "readings missing, %", "share within intervals", "METR-LA, by share missing")
 
 
 def _by_family(axis: Axes, values: Covered) -> None:
     families = [place for place in FAMILIES if any(key[:2] == place for key in values)]
-    for k, nfe in enumerate(BUDGETS):
-        known = [
-            (i, values[(*place, "grcd", nfe)]) for i, place in enumerate(families) if (*place, "grcd", nfe) in values
-        ]
+    looks = zip(BUDGETS, (SAMPLES,) * len(BUDGETS), SHADES, strict=True)
+    every = [(REFERENCE, None, DATA, 1.0), *(("grcd", *look) for look in looks)]
+    rows = [row for row in every if any((*place, *row[:2]) in values for place in families)]
+    for k, (method, nfe, colour, shade) in enumerate(rows):
+        places = [(i, (*place, method, nfe)) for i, place in enumerate(families)]
         for name in LEVELS:
-            points = np.array([(i + 0.15 * (k - 1.5), each[name]) for i, each in known]).reshape(-1, 2)
-            label = f"NFE {nfe}" if name == "cover90" else None
-            axis.plot(*points.T, "o", color=SAMPLES, alpha=SHADES[k], label=label)
+            points = [
+                (i + APART * (k - (len(rows) - 1) / 2), values[place][name]) for i, place in places if place in values
+            ]
+            label = (f"{method}, NFE {nfe}" if nfe else method) if name == "cover90" else None
+            axis.plot(*np.array(points).reshape(-1, 2).T, "o", color=colour, alpha=shade, label=label)
     axis.set_xticks(range(len(families)), [FAMILIES[place] for place in families])
-    label_axes(axis, "", "", "By what is missing, one network")
+    axis.set_xlim(-0.6, len(families) - 0.4)
+    label_axes(axis, "", "", "By what is missing")

@@ -32,7 +32,7 @@ class Windowed(Cell):
 
     @property
     def trained(self) -> bool:
-        """Whether it needs a trained run; the reference is that of one."""
+        """Whether it needs a run: a trained one, or for the reference alone one without a network."""
         return self.method in VARIANTS or self.method == REFERENCE
 
     @property
@@ -54,9 +54,10 @@ class Windowed(Cell):
 
     @property
     def fit(self) -> Fit:
-        """One network serves all settings of a table, of both suites; so does a competitor, of one suite."""
+        """One network serves all settings of a table, of both suites, and so does a reference, which waits for none: on
+        the same kind of device it is the network's. A competitor serves those of one suite."""
         table = self.about.table
-        return (table, self.variant, self.seed) if self.trained else (table, self.suite, self.method)
+        return (table, self.method, self.seed) if self.trained else (table, self.suite, self.method)
 
     def path(self, results: Path) -> Path:
         budget = [] if self.nfe is None else [f"nfe{self.nfe}"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from ...evaluation.pieces import Pieces
 from ...evaluation.tally import Tally
 from ...model import GRCD, train
 from ...tasks import windows as tasks
+from ...training.conditional import Setting
+from ...training.config import AUTO
 from ...training.window_config import AS_THEY_ARE
 from .cells import REFERENCE, Windowed
 from .settings import TABLES, VARIANTS, load
@@ -34,6 +37,8 @@ from .settings import TABLES, VARIANTS, load
 DRAWS = 100
 NUMBERS = {"cpu": 1 << 22, "cuda": 1 << 26}  # that are drawn at a time
 SEEDS = 100_003  # apart are those of two networks' pieces
+OF_NETWORKS = frozenset(entry.name for entry in fields(Setting))
+MARGINALS = {"metr-la": "z-score"}  # speeds as they are; on what scale other readings are taken, held-out ones say
 PAUSE = 20.0  # seconds between two writings of what was added up
 
 Answer = Callable[[Pieces, np.ndarray], Tensor]  # pieces, some of them -> (n, some, length, nodes, channels)
@@ -52,22 +57,30 @@ class Network:
         window, device = self.model.series.model, self.model.device
         law = self.model.series.law if nfe is not None else self.model.series.law.alone
         low, high = (torch.from_numpy(bound).to(device) for bound in self.bounds)
+        scales = self.model.series.trained.scales
 
         def answer(pieces: Pieces, some: np.ndarray) -> Tensor:
-            values = torch.from_numpy(pieces.seen(some)).to(device)  # (some, length, nodes, channels)
+            seen = pieces.seen(some)  # (some, length, nodes, channels)
+            values = torch.from_numpy(scales.forward(seen.reshape(*seen.shape[:2], -1))).to(device)
             rows, times = pieces.rows[some], pieces.series.times
             about = window.about(None if times is None else times[rows.ravel()], rows.size)
             mean, spread, days = (part.unflatten(0, rows.shape) for part in about)
-            z = ((values.flatten(2) - mean) / spread).float()
+            z = ((values - mean) / spread).float()
             if pieces.length == law.space.steps:
                 drawn = tasks.apart(law, z, days, DRAWS, nfe or 1, self.seed, int(some[0])).transpose(0, 1)
             else:
                 seeds = (self.seed * SEEDS + number for number in some.tolist())
                 drawn = torch.stack([_history(law, *one, nfe or 1) for one in zip(z, days, seeds, strict=True)], dim=1)
-            x = (drawn * spread + mean).unflatten(-1, values.shape[2:])
+            x = self._units(drawn * spread + mean).unflatten(-1, seen.shape[2:])
             return torch.minimum(torch.maximum(x, low), high)
 
         return answer
+
+    def _units(self, y: Tensor) -> Tensor:  # (..., columns) twice
+        """From the scale of the readings into their units; other scales than their own are known on the host only."""
+        if self.model.config.marginals == "z-score":
+            return y
+        return torch.from_numpy(self.model.series.trained.scales.back(y.double().cpu().numpy())).to(y.device)
 
 
 def _history(law: tasks.WindowLaw, z: Tensor, days: Tensor, seed: int, nfe: int) -> Tensor:  # (n, rows, columns)
@@ -85,14 +98,22 @@ def fitted(group: list[Windowed], data: SeriesDataset, runs: Path, device: str, 
     """What the cells of a group share: a trained network, or a competitor."""
     cell = group[0]
     if cell.trained:
-        name = "-".join(map(str, (cell.about.table, TABLES[cell.about.table], cell.variant, f"s{cell.seed}")))
+        name = "-".join(map(str, (cell.about.table, TABLES[cell.about.table], cell.method, f"s{cell.seed}")))
         length, calendar = TABLES[cell.about.table], VARIANTS[cell.variant].calendar
-        chosen: dict[str, Any] = AS_THEY_ARE | {"window": length, "calendar": calendar} | settings
+        own = {"window": length, "calendar": calendar, "marginals": MARGINALS.get(cell.about.table, AUTO)}
+        chosen: dict[str, Any] = AS_THEY_ARE | own | asked_for(cell, settings)
         model = GRCD(data.graph, "grcd", cell.seed, device, channels=len(data.channels), **chosen)
         return Network(train(model, data, runs / name, contest=False), data, runs / "partial")
     rows = data.part("train"), data.part("val")
     module = competitors if cell.suite == "imputation" else foretelling
     return _simple(module.fitted(cell.method, *rows))
+
+
+def asked_for(cell: Windowed, settings: dict) -> dict[str, Any]:
+    """What of the settings for all networks a cell's run is made with: of a network's own its reference has none."""
+    if cell.method != REFERENCE:
+        return settings
+    return {key: value for key, value in settings.items() if key not in OF_NETWORKS} | {"max_updates": 0}
 
 
 def _simple(guess: Any) -> Answer:
