@@ -17,7 +17,11 @@ from grcd.core.tables import markdown
 from grcd.data.catalog.sbm import sbm_graph
 
 RESULTS = Path(__file__).parent.parent / "results"
-KNOWN = "; gaps filled where the posterior is known: [known-posterior.md](known-posterior.md)"
+PAGES = {  # beside this one
+    "space-time": "Windows in time",
+    "known-posterior": "gaps filled where the posterior is known",
+    "never-worse": "`grcd impute` beside simple ways, on real tables and made-up ones",
+}
 
 
 def load(name: str) -> dict:
@@ -348,10 +352,10 @@ def leading() -> str:
 
 
 def main() -> None:
+    pages = [f"{title}: [{name}.md]({name}.md)" for name, title in PAGES.items() if (RESULTS / f"{name}.md").exists()]
     parts = [
         "# Results\n\nWritten by `benchmarks/report.py` from the JSON files beside it."
-        " The paper claim by claim: [REPRODUCTION.md](REPRODUCTION.md). Windows in time:"
-        f" [space-time.md](space-time.md){KNOWN if (RESULTS / 'known-posterior.md').exists() else ''}.\n\n"
+        f" The paper claim by claim: [REPRODUCTION.md](REPRODUCTION.md). {'; '.join(pages)}.\n\n"
         f"## What the network is for\n\n{leading()}\n## All tables\n"
     ]
     for name in (name for name in suites.SUITES if name != "quick"):
