@@ -55,6 +55,7 @@ AGAIN = 2_000  # training rows above which nothing is fitted again
 WORK = {"cpu": 7e5, "cuda": 2e8, "reference": 2e7}  # readings that are drawn for a family, evaluations counted
 MOST_IMPUTED = 250  # columns that scikit-learn's imputers are asked for
 RHO = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, LINE)
+MANY = 10  # training rows a column without which no law of single rows is fitted beside that of windows
 LOCAL, NOISE = (0.0, 0.1, 0.3), (2e-3, 0.01, 0.05, 0.2)
 SPREAD = tuple(np.geomspace(0.3, 1.5, 15).tolist())  # times the root of the mean squared error
 
@@ -213,7 +214,7 @@ def _guessed(
     if not hidden[0].any():
         return None
     processes: dict[str, Process] = {COLUMNS: _columns(held, hidden, known)}
-    if all(each.model.has_moments for each in held):
+    if all(each.model.has_moments for each in held) and len(held[0].train) >= MANY * held[0].train.values[0].size:
         processes[MOMENTS] = _moments(held, hidden, known)
     sd = _units(held[0].train)
     parts = list[Guesses]()
