@@ -5,7 +5,7 @@ python benchmarks/never_worse.py --out results/never-worse.json            (resu
 python benchmarks/never_worse.py --page results/never-worse.json           (writes results/never-worse.md)
 
 Tables: METR-LA, AQI-36, Molene, Beijing (eleven variables), the examples, and six families that are made up
-(``generated.py``), with seeds that were fixed before anything was tuned. The file has all rows; training takes the
+(``generated.py``). The file has all rows; training takes the
 first 80 % of them (70 to train, 10 to validate), and of the rest stretches of rows are scored (of tables with few rows,
 rows that come after the file's, five tables together), in which readings are hidden in three families
 (``grcd/evaluation/hiding.py``): points, spells, whole sensors. Competitors are fitted to the same 80 %: the five of the
@@ -37,8 +37,8 @@ from grcd.data.series import Series
 from grcd.evaluation import competitors, guesses, hiding
 from grcd.evaluation.windows import moments
 
-SEED = 1201  # of what is made up: fixed before anything was tuned
-FEW_SEEDS = (1201, 1202, 1203, 1204, 1205)  # tables of few rows say little by themselves
+SEED = 2201  # of what is made up: nobody looked at these before the code was as it is
+FEW_SEEDS = (2201, 2202, 2203, 2204, 2205)  # tables of few rows say little by themselves
 SIMPLE = ("mean", "calendar", "line", "neighbours", "iterative")
 PLAIN = {"plain-neighbours": "KNNImputer, no settings", "plain-iterative": "IterativeImputer, no settings"}
 MOST_PLAIN = 60  # columns: the iterative imputer without settings takes minutes on more

@@ -53,7 +53,7 @@ TIMES = 6  # that few rows are filled, at most
 MOST_LEARNED = 20_000  # of training, that competitors learn from
 AGAIN = 2_000  # training rows above which nothing is fitted again
 WORK = {"cpu": 7e5, "cuda": 2e8, "reference": 2e7}  # readings that are drawn for a family, evaluations counted
-MOST_IMPUTED = 250  # columns that scikit-learn's imputers are asked for
+MOST_COLUMNS = {"neighbours": 250, "iterative": 250, "regression": 60}  # that scikit-learn's imputers are asked for
 RHO = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, LINE)
 MANY = 10  # training rows a column without which no law of single rows is fitted beside that of windows
 LOCAL, NOISE = (0.0, 0.1, 0.3), (2e-3, 0.01, 0.05, 0.2)
@@ -171,7 +171,7 @@ def _contest(
 ) -> dict | None:
     found = dict[str, Found]()
     columns, known = held[0].train.values[0].size, {} if covariates is None else {"covariates": covariates}
-    names = [name for name in SIMPLE if columns <= MOST_IMPUTED or name not in ("neighbours", "iterative")]
+    names = [name for name in SIMPLE if columns <= MOST_COLUMNS.get(name, columns)]
     with (
         bar("comparing with simple competitors", len(hiding.FAMILIES) + len(held)) as advance,
         warnings.catch_warnings(),

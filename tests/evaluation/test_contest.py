@@ -83,6 +83,9 @@ def test_a_competitor_is_ahead_only_beyond_chance_and_then_it_is_said():
     share = f"{lost.ours / lost.theirs - 1:.0%} more"
     assert share in told.lost()["points"]
     assert "a line in time" in told.lost()["points"]
+    unsure = Contest({"points": replace(lost, noise=None)}, 300, 0, "").lost()["points"]
+    assert unsure.endswith(f"({share}); which may be chance")
+    assert not Contest({"points": replace(lost, noise=None, ours=1.01 * lost.theirs)}, 300, 0, "").lost()
     with pytest.warns(InputWarning, match="a line in time is nearer to scattered readings"):
         told.warn(np.array([0, -1]))
     with warnings.catch_warnings():

@@ -113,7 +113,7 @@ def test_the_page_is_whole_and_refers_to_nothing_outside(page):
 
 def test_tables_hold_the_errors_of_all_methods(material, page):
     gaps, ahead, scores, kept, facts = Parsed(page).tables
-    methods = [OURS, REFERENCE, "line", "last", "calendar", "mean", "neighbours", "iterative"]
+    methods = [OURS, REFERENCE, "line", "last", "calendar", "mean", "neighbours", "iterative", "regression"]
     assert gaps[0] == ["mean absolute error", *map(drawings.names, methods), "CRPS", "in 50 %", "in 90 %", "readings"]
     lines = {row[0]: row[1:] for row in gaps[1:] + ahead[1:]}
     for label, family, channel in (

@@ -143,7 +143,8 @@ def train(
         print("\n".join(f"  {line}" for line in model.contest.lines()))
     if in_time:
         print("\n".join(f"  {line}" for line in windows.kept(model, steps)))
-        print(f"  log: {run / METRICS}   next: grcd impute {run} --observed FILE --out filled.csv")
+        log = f"log: {run / METRICS}   " if (run / METRICS).exists() else ""  # without a network there is none
+        print(f"  {log}next: grcd impute {run} --observed FILE --out filled.csv")
         return
     print(f"  validation error {result['val']:.4f}, of the reference alone {result['val_reference_alone']:.4f}")
     if result["updates"] and result["val"] >= result["val_reference_alone"]:

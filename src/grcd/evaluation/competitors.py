@@ -6,6 +6,7 @@
     mean         the column's mean over training rows
     neighbours   scikit-learn's KNNImputer: the mean of the training rows that are nearest in what was read
     iterative    scikit-learn's IterativeImputer: every reading regressed on others of its row, the row before and after
+    regression   the same on single rows, as it comes without settings
     var          a vector autoregression: what the rows before say
 
 A column is one channel at one node. Lines and last readings do not cross a break. Where a column has no reading in a
@@ -35,6 +36,7 @@ TITLES = {
     "mean": "the column's mean",
     "neighbours": "the nearest rows",
     "iterative": "the iterative imputer",
+    "regression": "the iterative imputer of single rows",
     "var": "a vector autoregression",
 }
 FORESEE = ("last", "calendar", "mean")  # those that a future can be asked of
@@ -51,7 +53,7 @@ def competitors(train: Series, imputers: bool = False) -> dict[str, Fill]:
     thirty columns and minutes on some hundreds."""
     clock = Clock.of(train)
     names = ["line", "last", *["calendar"] * (clock.slots * clock.kinds > 1), "mean"]
-    return {name: fitted(name, train, train) for name in names + ["neighbours", "iterative"] * imputers}
+    return {name: fitted(name, train, train) for name in names + ["neighbours", "iterative", "regression"] * imputers}
 
 
 def fitted(name: str, train: Series, val: Series) -> Fill:
@@ -65,7 +67,7 @@ def fitted(name: str, train: Series, val: Series) -> Fill:
         return _along(COLUMN_WISE[name], mean)
     if name == "mean":
         return lambda series: _with_readings(mean, series)
-    return {"neighbours": _neighbours, "iterative": _iterative}[name](train, mean, sd)
+    return {"neighbours": _neighbours, "iterative": _iterative, "regression": _regression}[name](train, mean, sd)
 
 
 def _along(column_wise: Callable[[np.ndarray], np.ndarray], mean: np.ndarray) -> Fill:
@@ -128,6 +130,23 @@ def _iterative(train: Series, mean: np.ndarray, sd: np.ndarray) -> Fill:
         columns = rows.shape[1] // 3
         filled = imputer.transform(rows)[:, columns : 2 * columns].reshape(series.values.shape)
         return _with_readings(filled * sd + mean, series)
+
+    return fill
+
+
+def _regression(train: Series, mean: np.ndarray, sd: np.ndarray) -> Fill:
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+    from sklearn.impute import IterativeImputer
+
+    x = train.values.reshape(len(train), -1)
+    imputer = IterativeImputer(random_state=0, keep_empty_features=True)
+    with warnings.catch_warnings():  # as above
+        warnings.simplefilter("ignore")
+        imputer.fit(x[evenly(len(x), ROWS)])
+
+    def fill(series: Series) -> np.ndarray:
+        filled = imputer.transform(series.values.reshape(len(series), -1)).reshape(series.values.shape)
+        return _with_readings(filled, series)
 
     return fill
 

@@ -40,7 +40,7 @@ from .hiding import FAMILIES
 
 COLUMNS, MOMENTS, REFERENCE, NETWORK = "columns", "moments", "reference", "diffusion"
 OURS = (COLUMNS, MOMENTS, REFERENCE, NETWORK)
-SIMPLE = ("mean", "calendar", "line", "neighbours", "iterative")
+SIMPLE = ("mean", "calendar", "line", "neighbours", "iterative", "regression")
 TITLES = {
     **{name: competitors.TITLES[name] for name in SIMPLE},
     COLUMNS: "ours: node by node",
@@ -53,6 +53,7 @@ Process = Columns | Moments
 PROCESSES: dict[str, type[Process]] = {COLUMNS: Columns, MOMENTS: Moments}
 Way = tuple[str, Process | None]  # a candidate, with its process if it has one
 Found = tuple[Guesses, Guesses, dict[str, Process]]  # on all held-out rows, on those of validation; and the processes
+SLIGHT = 0.02  # of an error: a competitor that is nearer by less, and not more than chance, is as near
 LITTLE = 10  # groups of rows below which it is said that they say little
 
 
@@ -130,14 +131,16 @@ class Contest:
         return self.families[min(self.families, key=lambda name: abs(FAMILIES.index(name) - place))]
 
     def lost(self) -> dict[str, str]:
-        """Where a competitor is ahead: by how much, in words, by family."""
+        """Where a competitor is ahead, or seems to be by more than ``SLIGHT``: by how much, in words, by family."""
         words = {}
         for name, family in self.families.items():
-            if family.ahead < 0:
-                more = family.ours / max(family.theirs, 1e-300) - 1
+            more = family.ours / max(family.theirs, 1e-300) - 1
+            if family.ahead < 0 or more > SLIGHT:
+                told = "" if family.ahead < 0 else "; which may be chance"
                 words[name] = (
                     f"{TITLES[family.rival]} is nearer to {WORDS[name]} than {TITLES[family.won]}, in held-out rows: "
                     f"mean error {number(family.theirs)} against {number(family.ours)}{self.unit} ({more:.0%} more)"
+                    f"{told}"
                 )
         return words
 
