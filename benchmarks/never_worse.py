@@ -237,20 +237,43 @@ def lines(cells: dict[str, dict]) -> list[list[str]]:
     return rows
 
 
+SEEN = """Looked at while the code was changed, so they do not count above. Seeds 1201 to 1205 were fixed beforehand,
+but their results were then seen four times, and two decisions followed what they showed: the law of single rows is not
+fitted where training rows are few (tables of 35 rows had got worse by it), and it was built at all because silent
+sensors of `trend` lost, here by 9 % and on another seed by 6 %."""
+REAL = """Their held-out rows cannot be drawn again, and they are not untouched. Shrinkage towards distance along the
+graph was tried on the last fifth of Molene, AQI-36, METR-LA and Beijing before it was built, and the law of single rows
+on that of the examples; how much of either is used is decided on validation rows. Those of Beijing were in sight when a
+fault was found (silent sensors 1.38 times the best simple way: on a processor, noise was raised until the lags of a
+large window made a covariance), and when it was mended."""
+
+
 def page(record: dict) -> str:
-    """Markdown."""
-    rows = lines(record["cells"])
-    within = sum("**" not in row[5] for row in rows[1:])
-    took = [cell["train_seconds"] / 60 for cell in record["cells"].values()]
-    words = [
-        "# Never worse than the simple thing",
-        f"Recipe: `{record['command']}`, {record['date']}, {record['hardware']}. {__doc__.split(chr(10) * 2)[2]}",
-        f"**{within} of {len(rows) - 1} within {ASKED} of the best of the simple ways.** Beyond it is bold. "
-        f"`--minutes {record['minutes']:g}`; training took {min(took):.1f} to {max(took):.1f} minutes. "
-        "The best simple way is chosen with its test errors in sight, ours on validation rows.",
-        markdown(rows),
-    ]
-    return "\n\n".join(words) + "\n"
+    """Markdown, of a file with several ``runs``: what each was asked for, and its ``cells``."""
+    parts = ["# Never worse than the simple thing", __doc__.split("\n\n")[2]]
+    titles = {
+        "fresh": "Made up, with seeds that nobody had seen",
+        "real": "Real tables, and the examples",
+        "seen": "Seen before",
+    }
+    words = {"fresh": "", "real": REAL, "seen": SEEN}
+    for kind, title in titles.items():
+        runs = [run for run in record["runs"] if run["kind"] == kind]
+        cells = {name: cell for run in runs for name, cell in run["cells"].items()}
+        if not cells:
+            continue
+        rows = lines(cells)
+        within = sum("**" not in row[5] for row in rows[1:])
+        took = [cell["train_seconds"] / 60 for cell in cells.values()]
+        parts += [f"## {title}", words[kind]] if words[kind] else [f"## {title}"]
+        parts.append(
+            f"**{within} of {len(rows) - 1} within {ASKED} of the best of the simple ways**, which is chosen with its "
+            f"test errors in sight, ours on validation rows. Beyond it is bold. Training took {min(took):.1f} to "
+            f"{max(took):.1f} minutes."
+        )
+        parts.append(markdown(rows))
+        parts += [f"Run: {', '.join(f'`{each}`' for each in run['commands'])}; {run['how']}" for run in runs]
+    return "\n\n".join(parts) + "\n"
 
 
 def main() -> None:

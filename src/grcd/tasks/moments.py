@@ -1,7 +1,7 @@
 """Every row by itself: each reading given what other nodes read at that moment.
 
 A sensor that is silent throughout is known by the others alone, and the shrinkage that suits whole windows need not
-suit moments: where nodes drift apart, the noise that keeps windows from overfitting costs a tenth of the error. So
+suit moments: where nodes drift apart, noise that keeps windows from overfitting is too much for them. So
 beside the reference stands a Gaussian of the z-scores of single rows, with the covariance ``C_0`` at lag 0 that the
 reference has already, shrunk in a way of its own (see ``references/lags``):
 
