@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from grcd.data.series import Series
-from grcd.references.stationary import Shrinkage, shrunk, toeplitz
+from grcd.references.lags import Shrinkage, shrunk, toeplitz
 from grcd.training import past
 
 HOUR = np.timedelta64(1, "h")

@@ -296,6 +296,6 @@ def _refuse_vanished(weights: sp.csr_array, s: float) -> sp.csr_array:
         raise InputError(
             f"no weight between any two nodes, with bandwidth {s:g}",
             "a bandwidth like the distances between neighbours",
-            "name a larger bandwidth, in the unit of the distances, or a lower threshold",
+            "name a larger --bandwidth, in the unit of the distances, or a lower --threshold",
         )
     return weights
