@@ -5,10 +5,10 @@ python benchmarks/never_worse.py --out results/never-worse.json            (resu
 python benchmarks/never_worse.py --page results/never-worse.json           (writes results/never-worse.md)
 
 Tables: METR-LA, AQI-36, Molene, Beijing (eleven variables), the examples, and six families that are made up
-(``generated.py``). The file has all rows; training takes the
+(`benchmarks/generated.py`). The file has all rows; training takes the
 first 80 % of them (70 to train, 10 to validate), and of the rest stretches of rows are scored (of tables with few rows,
 rows that come after the file's, five tables together), in which readings are hidden in three families
-(``grcd/evaluation/hiding.py``): points, spells, whole sensors. Competitors are fitted to the same 80 %: the five of the
+(`evaluation/hiding.py`): points, spells, whole sensors. Competitors are fitted to the same 80 %: the five of the
 contest at the end of training, and scikit-learn's imputers as they are without settings.
 """
 
