@@ -1,8 +1,9 @@
 """Is `grcd impute` ever worse than a simple way of filling gaps? Every table as a user has it: a file, trained on with
 `grcd train --minutes 10` and nothing else said, its held-out rows filled with what `impute` does by default.
 
-python benchmarks/never_worse.py --out results/never-worse.json            (resumes; a table takes up to a quarter hour)
-python benchmarks/never_worse.py --page results/never-worse.json           (writes results/never-worse.md)
+python benchmarks/never_worse.py --out never-worse.json              (resumes; a table takes up to a quarter hour)
+python benchmarks/never_worse.py --page results/never-worse.json     (writes a page beside a file: of one such command,
+                                                                      or of several ``runs``, as the committed one is)
 
 Tables: METR-LA, AQI-36, Molene, Beijing (eleven variables), the examples, and six families that are made up
 (`benchmarks/generated.py`). The file has all rows; training takes the
@@ -248,6 +249,16 @@ fault was found (silent sensors 1.38 times the best simple way: on a processor, 
 large window made a covariance), and when it was mended."""
 
 
+def as_runs(record: dict) -> list[dict]:
+    """Those of a file; what one command wrote is two of them, made-up tables and real ones."""
+    if "runs" in record:
+        return record["runs"]
+    made = {name: cell for name, cell in record["cells"].items() if name.partition(" ")[0] in generated.MAKERS}
+    real = {name: cell for name, cell in record["cells"].items() if name not in made}
+    about = {"commands": [record["command"]], "how": f"{record['date']}, {record['hardware']}."}
+    return [{"kind": "fresh", **about, "cells": made}, {"kind": "real", **about, "cells": real}]
+
+
 def page(record: dict) -> str:
     """Markdown, of a file with several ``runs``: what each was asked for, and its ``cells``."""
     parts = ["# Never worse than the simple thing", __doc__.split("\n\n")[2]]
@@ -258,7 +269,7 @@ def page(record: dict) -> str:
     }
     words = {"fresh": "", "real": REAL, "seen": SEEN}
     for kind, title in titles.items():
-        runs = [run for run in record["runs"] if run["kind"] == kind]
+        runs = [run for run in as_runs(record) if run["kind"] == kind]
         cells = {name: cell for run in runs for name, cell in run["cells"].items()}
         if not cells:
             continue
