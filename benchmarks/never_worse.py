@@ -38,8 +38,8 @@ from grcd.data.series import Series
 from grcd.evaluation import competitors, guesses, hiding
 from grcd.evaluation.windows import moments
 
-SEED = 2201  # of what is made up: nobody looked at these before the code was as it is
-FEW_SEEDS = (2201, 2202, 2203, 2204, 2205)  # tables of few rows say little by themselves
+SEED = 3301  # of what is made up: nobody looked at these before the code was as it is
+FEW_SEEDS = (3301, 3302, 3303, 3304, 3305)  # tables of few rows say little by themselves
 SIMPLE = ("mean", "calendar", "line", "neighbours", "iterative")
 PLAIN = {"plain-neighbours": "KNNImputer, no settings", "plain-iterative": "IterativeImputer, no settings"}
 MOST_PLAIN = 60  # columns: the iterative imputer without settings takes minutes on more
@@ -238,15 +238,20 @@ def lines(cells: dict[str, dict]) -> list[list[str]]:
     return rows
 
 
-SEEN = """Looked at while the code was changed, so they do not count above. Seeds 1201 to 1205 were fixed beforehand,
-but their results were then seen four times, and two decisions followed what they showed: the law of single rows is not
-fitted where training rows are few (tables of 35 rows had got worse by it), and it was built at all because silent
-sensors of `trend` lost, here by 9 % and on another seed by 6 %."""
+SEEN = """By the code of the time, and looked at before it was changed, so they do not count above. Seeds 1201 to 1205
+were fixed beforehand, but their results were then seen four times, and two decisions followed what they showed: the law
+of single rows is not fitted where training rows are few (tables of 35 rows had got worse by it), and it was built at
+all because silent sensors of `trend` lost, here by 9 % and on another seed by 6 %."""
+SEEN_AGAIN = """By the code before the last change. What was missed here was then mended with these tables and with
+seeds 1 to 5 in sight: the law of single rows took over how far the reference goes towards distance along the graph,
+and it knew readings on their scale alone, not as they stand."""
 REAL = """Their held-out rows cannot be drawn again, and they are not untouched. Shrinkage towards distance along the
 graph was tried on the last fifth of Molene, AQI-36, METR-LA and Beijing before it was built, and the law of single rows
 on that of the examples; how much of either is used is decided on validation rows. Those of Beijing were in sight when a
 fault was found (silent sensors 1.38 times the best simple way: on a processor, noise was raised until the lags of a
-large window made a covariance), and when it was mended."""
+large window made a covariance), and when it was mended. AQI-36's silent sensors had been at 1.143, which is why
+covariances of single rows go through gaps and the contest fills more validation rows; that was tried on its validation
+rows, and the held-out ones were seen once, half way, at 1.045."""
 
 
 def as_runs(record: dict) -> list[dict]:
@@ -265,9 +270,10 @@ def page(record: dict) -> str:
     titles = {
         "fresh": "Made up, with seeds that nobody had seen",
         "real": "Real tables, and the examples",
-        "seen": "Seen before",
+        "seen again": "Seen before, with seeds from 2201 on",
+        "seen": "Seen before, with seeds from 1201 on",
     }
-    words = {"fresh": "", "real": REAL, "seen": SEEN}
+    words = {"fresh": "", "real": REAL, "seen again": SEEN_AGAIN, "seen": SEEN}
     for kind, title in titles.items():
         runs = [run for run in as_runs(record) if run["kind"] == kind]
         cells = {name: cell for run in runs for name, cell in run["cells"].items()}

@@ -328,7 +328,7 @@ def suite(name: str, results: Path) -> str | None:
     cells = [cell for cell in cells if cell.setting in settings]
     if not cells or (name != "controls" and not trained):
         return None
-    seeds = sorted({cell.seed for cell in trained})
+    seeds = sorted({cell.seed for cell in trained or cells})  # without a network they are of draws
     command = f"grcd bench run {name} --settings {','.join(settings)} --results results"
     recipe = f"`{command}`, seeds {', '.join(map(str, seeds))}. {origins(cells, results)}."
     text = tables.table(name, cells, seeds, results, "md", alone=name == "controls")

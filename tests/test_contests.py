@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 import grcd
 from grcd import contests
@@ -13,6 +14,11 @@ from grcd.evaluation.competitors import fitted
 from grcd.evaluation.contest import COLUMNS, MOMENTS, REFERENCE
 from grcd.evaluation.guesses import filler, gaps
 from grcd.graphs import graph as graphs
+from grcd.references.lags import Shrinkage, shrunk
+from grcd.references.nearness import path_lengths, towards
+from grcd.tasks.columns import Columns
+from grcd.tasks.moments import Moments
+from grcd.training.windows import rows_again
 
 NODES = 6
 GRAPH = grcd.Graph.from_adjacency(np.diag(np.ones(NODES - 1), 1) + np.diag(np.ones(NODES - 1), -1))
@@ -69,7 +75,7 @@ def test_a_walk_is_filled_by_the_line_and_with_its_spread():
 
 def test_errors_are_those_of_readings_hidden_in_rows_that_were_held_out():
     """The competitors' by another way: fitted to training rows, and asked for the hidden ones."""
-    x = rows("walks", 500)
+    x = rows("walks", 1000)
     train, val = Series(x[:300, :, None]), Series(x[300:, :, None])
     model = grcd.GRCD(GRAPH, window=4, max_updates=0).fit(x[:300], x[300:])
     pieces, times = contests.pieces(val, contests.PIECE * 4, contests.MOST_ROWS)
@@ -146,3 +152,68 @@ def test_silent_nodes_of_rows_that_have_no_past_are_filled_row_by_row():
         for how in ("auto", "reference")
     }
     assert off["auto"] < 1.2 * regressed < off["reference"]
+
+
+def test_what_the_contest_tried_can_be_asked_for_by_name():
+    """Each kind of gaps by its own numbers, whoever won there; and not where training did not try it."""
+    x = rows("together", 400)
+    model = grcd.GRCD(GRAPH, window=6, max_updates=0).fit(x[:300], x[300:360])
+    points, sensors = x[360:].copy(), x[360:].copy()
+    points[5, 1], sensors[:, 2] = np.nan, np.nan
+    for holed, kind in ((points, "points"), (sensors, "sensors")):
+        family = model.contest.families[kind]
+        for name, process in ((COLUMNS, Columns.of(family.columns)), (MOMENTS, Moments.of(family.moments))):
+            expected = np.empty((4, *holed.shape))
+            for some, drawn in model.series.by_process(Series(holed[:, :, None]), process, 4, seed=3):
+                expected[:, some] = drawn[..., 0]
+            assert np.array_equal(model.impute(holed, n=4, seed=3, posterior=name), expected)
+        assert np.array_equal(model.impute(holed, n=4), model.impute(holed, n=4, posterior=family.won))
+    with pytest.raises(grcd.InputError, match=r"posterior 'row'\nexpected one of auto, diffusion.*columns, moments"):
+        model.impute(points, n=4, posterior="row")
+    for family in model.result["contest"]["families"].values():
+        family["moments"] = {}
+    with pytest.raises(grcd.InputError, match="'moments' of a run that did not try it") as refused:
+        model.impute(points, n=4, posterior=MOMENTS)
+    assert refused.value.expected == "one of auto, diffusion, reference"
+
+
+def test_single_rows_have_a_law_of_rows_as_they_stand_beside_their_reference():
+    """Against a naive conditional mean of all rows that train and validate, by the numbers that were chosen."""
+    x = rows("together", 200)
+    model = grcd.GRCD(GRAPH, width=8, max_updates=2).fit(x[:150], x[150:])
+    holed = x[:4].copy()
+    holed[1, 2] = np.nan
+    by = model.contest.families["points"].moments
+    assert by["plain"]
+    z = (x - x.mean(0)) / x.std(0)
+    C = towards(torch.from_numpy(z.T @ z / 200)[None], path_lengths(GRAPH), by["graph"])[0].numpy()
+    C = shrunk(torch.from_numpy(C)[None], Shrinkage(0, 0, by["local"], by["noise"]))[0].numpy()
+    others = np.arange(len(C)) != 2
+    centre = C[2, others] @ np.linalg.solve(C[np.ix_(others, others)], z[1, others])
+    filled = model.impute(holed, n=4, posterior=MOMENTS)
+    assert np.median(filled[:, 1, 2]) == pytest.approx(centre * x[:, 2].std() + x[:, 2].mean(), rel=1e-6)
+    assert np.array_equal(filled[:, [0, 2, 3]], np.repeat(x[None, [0, 2, 3]], 4, axis=0))
+
+
+def test_the_law_of_single_rows_is_of_all_rows_that_train_and_validate_about_the_mean_of_a_network():
+    """Naively: z-scores by the mean that is kept, one part after the other."""
+    x = rows("together", 200)
+    kept = grcd.GRCD(GRAPH, window=4, max_updates=0).fit(x[:100], x[100:120])._trained.model
+    again = rows_again(kept, [Series(x[:150, :, None]), Series(x[150:, :, None])])
+    mean, spread, _ = kept.about(None, 200)
+    z = ((torch.from_numpy(x) - mean) / spread).numpy()
+    np.testing.assert_allclose(again.C0, z.T @ z / 200, rtol=1e-9)
+    assert again.law is kept.law
+    assert again.mean is kept.mean
+
+
+def test_validation_rows_beyond_the_network_s_are_others_and_without_it():
+    series = Series(np.arange(400.0)[:, None, None])
+    (first, times, network), (more, again, without) = contests._of_validation(series, 12, 300, 50)
+    assert (network, without, times, again) == (True, False, 1, 1)
+    assert 40 <= len(first) <= 62
+    assert 200 <= len(more) <= 270
+    assert not np.isin(first.values, more.values).any()
+    ((only, _, network),) = contests._of_validation(series, 12, 300, 0)
+    assert not network
+    assert 250 <= len(only) <= 320

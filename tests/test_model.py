@@ -293,7 +293,7 @@ def test_an_adjacency_is_as_good_as_a_graph(brief, tiny):
     [
         (
             lambda x: np.where(np.arange(6) == 2, np.nan, x),
-            "1 nodes with fewer than two observed training signals: station 2",
+            "1 node with fewer than two observed training signals: station 2",
         ),
         (lambda x: x[:, :5], r"training signals of shape \(60, 5\)\nexpected \(samples, 6\)"),
         (
@@ -301,7 +301,7 @@ def test_an_adjacency_is_as_good_as_a_graph(brief, tiny):
             "60 infinite .* training signals, at nodes station 2.*, the first in signal 1",
         ),
         (lambda x: x[:1], "1 sample in training signals"),
-        (lambda x: np.where(np.arange(6) == 4, 0.1, x), "1 nodes whose training signals never change: station 4"),
+        (lambda x: np.where(np.arange(6) == 4, 0.1, x), "1 node whose training signals never change: station 4"),
         (lambda x: x[0], r"shape \(6,\)"),
     ],
 )

@@ -83,6 +83,17 @@ def test_files_and_saved_models_do_as_well(model, tmp_path):
         grcd.pypots.GRCD(STEPS + 1, FEATURES, **QUICK).load(tmp_path / "run")
 
 
+def test_an_array_is_taken_for_x(model):
+    x = samples(7, 0.3, seed=1)
+    expected = model.impute({"X": x}, **FAST)
+    np.testing.assert_array_equal(model.impute(x, **FAST), expected)
+    np.testing.assert_array_equal(model.predict(x.tolist(), **FAST)["imputation"], expected)
+    again = trained(samples(120, 0.1))  # as the model was
+    np.testing.assert_array_equal(again.impute(x, **FAST), expected)
+    beside = trained(samples(40), samples(10, seed=1))
+    assert beside.model.result["val"] == trained({"X": samples(40)}, {"X": samples(10, seed=1)}).model.result["val"]
+
+
 def test_validation_samples_are_taken_whole_where_they_are():
     sets = {"X": samples(40), "val": samples(10, 0.5, seed=1), "whole": samples(10, seed=1)}
     beside = trained({"X": sets["X"]}, {"X": sets["val"], "X_ori": sets["whole"]})
@@ -104,6 +115,8 @@ def test_the_arguments_come_in_the_order_of_pypots():
         ({"Y": samples(4)}, "a data set with Y"),
         ({"X": samples(4)[:, :2]}, r"X of shape \(4, 2, 3\)"),
         ({"X": samples(4)[0]}, "X of shape"),
+        (samples(4)[0], r"X of shape \(4, 3\)"),
+        (None, r"X of shape \(\)"),
         ({"X": np.full((4, STEPS, FEATURES), np.inf)}, "infinite"),
         ({"X": [["text"]]}, "not all numbers"),
         ("nowhere.h5", "no file"),

@@ -234,7 +234,10 @@ def test_a_long_frame_is_forecast_as_the_wide_one(windows):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda df: df.drop(columns="speed"), "without the columns speed"),
+        (
+            lambda df: df.drop(columns="speed"),
+            "columns time, sensor, note, without speed\nexpected the columns sensor, time, speed\nto fix: rename",
+        ),
         (lambda df: pd.concat([df, df.iloc[:1]]), "several readings of west at 2024-01-01"),
         (lambda df: df[df["sensor"] != "east"], "without east"),
         (lambda df: df.assign(time=None), "without a node or a time"),

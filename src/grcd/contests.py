@@ -1,6 +1,7 @@
 """The contest at the end of a training: a model's candidates and simple competitors fill readings that were hidden.
 
-**Held-out rows** are those of validation, pieces of them evenly spaced. Few rows say little, and three nothing: where
+**Held-out rows** are those of validation, pieces of them evenly spaced: as many as may be for the candidates without a
+network, and of those the network fills what it has the time for. Few rows say little, and three nothing: where
 there are fewer than ``ENOUGH`` windows one after the other, ``PARTS`` stretches of training rows are filled as well,
 each by what was fitted to all others, with the choices that were made of all. No network is trained for that: it is
 compared on validation rows alone.
@@ -34,11 +35,11 @@ from .evaluation.guesses import Filler, Guesses, filler
 from .evaluation.windows import moments
 from .references.stationary import normal_crps
 from .runs.contents import Trained
-from .runs.series import TrainedSeries
+from .runs.series import TrainedSeries, plain_rows
 from .series_model import SeriesModel
 from .signal_model import STEPS, SignalModel
 from .tasks.columns import LINE, Columns
-from .tasks.moments import Moments
+from .tasks.moments import Moments, Plain
 from .tasks.sample import Memory
 from .training import fit
 from .training.config import Config
@@ -48,7 +49,7 @@ from .training.windows import fit_again
 DRAWS = 40
 PIECE = 3  # windows in a piece
 ENOUGH, PARTS = 20, 4
-MOST_ROWS = 300  # of validation that are filled, and as many of training
+MOST_ROWS = 600  # of validation that are filled, and as many of training
 TIMES = 6  # that few rows are filled, at most
 MOST_LEARNED = 20_000  # of training, that competitors learn from
 AGAIN = 2_000  # training rows above which nothing is fitted again
@@ -56,7 +57,14 @@ WORK = {"cpu": 7e5, "cuda": 2e8, "reference": 2e7}  # readings that are drawn fo
 MOST_COLUMNS = {"neighbours": 250, "iterative": 250, "regression": 60}  # that scikit-learn's imputers are asked for
 RHO = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, LINE)
 MANY = 10  # training rows a column without which no law of single rows is fitted beside that of windows
-LOCAL, NOISE = (0.0, 0.1, 0.3), (2e-3, 0.01, 0.05, 0.2)
+WEIGHTS: dict[str, tuple] = {  # of single rows
+    "plain": (False, True),
+    "graph": (0.0, 0.1, 0.3, 0.6, 0.9),
+    "noise": (3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3),
+    "local": (0.0, 0.1, 0.3),
+}
+NOTICEABLE = 0.01  # of an error: by less a weight is not changed
+ROUNDS = 2  # that the weights of single rows are gone through, one after the other
 SPREAD = tuple(np.geomspace(0.3, 1.5, 15).tolist())  # times the root of the mean squared error
 
 
@@ -78,17 +86,19 @@ def of_series(trained: TrainedSeries, parts: dict[str, Series], covariates: Cova
         return None
     network = bool(trained.result.get("network", True)) and trained.result["updates"] > 0
     columns = model.space.d // model.space.steps
-    work = WORK[model.device.type if network else "reference"]
-    most = int(min(MOST_ROWS, work / (2 * columns * DRAWS * model.budget(None))))
-    held = [Held(model, train, *pieces(val, PIECE * model.space.steps, most), network)]
+    length, most = PIECE * model.space.steps, _most("reference", 2 * columns)
+    by_network = _most(model.device.type, 2 * columns * model.budget(None)) if network else 0
+    held = [Held(model, train, *each) for each in _of_validation(val, length, most, by_network)]
     dense = isinstance(trained.model.law, Conditional) and trained.result["reference"]["kind"] != "sparse"
     if dense and len(train) <= AGAIN and _few(val, model.space.steps):
         scaled, later = (replace(each, values=_scaled(trained, each.values)) for each in (train, val))
         for part, others in _parts(train):
             again = fit_again(trained.model, trained.result, scaled, later, others, covariates)
-            of_part = SeriesModel(replace(trained, model=again))
-            rows = pieces(train.picked(part), PIECE * model.space.steps, MOST_ROWS // PARTS)
-            held.append(Held(of_part, train.picked(others), *rows, False))
+            learned = train.picked(others)
+            plain = plain_rows(again, learned.values.reshape(len(learned), -1))
+            of_part = SeriesModel(replace(trained, model=again, plain=plain))
+            rows = pieces(train.picked(part), length, MOST_ROWS // PARTS)
+            held.append(Held(of_part, learned, *rows, False))
     unit = model.units[0] if len(model.units) == 1 else "sd"
     return _contest(held, model.space.steps, unit, hiding.spells(train, model.space.steps), covariates)
 
@@ -101,15 +111,15 @@ def of_signals(trained: Trained, config: Config, x_train: np.ndarray, x_val: np.
     """``Contest.to_dict`` of a model of signals by themselves (signals, nodes); None where it would say nothing."""
     space, device, large = trained.diffusion.space, trained.diffusion.device, trained.diffusion.space.graph.large
     network = not trained.diffusion.adds_nothing
-    work = WORK[device.type if network else "reference"]
-    most = int(min(MOST_ROWS, work / (space.d * DRAWS * (8 if network else 1))))
+    most = _most("reference", space.d)
+    by_network = _most(device.type, 8 * space.d) if network else 0
     if large:
         if network or min(most, len(x_val)) < 2 * STEPS:
             return None
-        x_train, x_val = x_train[-int(work / space.d) :], x_val[-MOST_ROWS:]
+        x_train, x_val = x_train[-int(WORK["reference"] / space.d) :], x_val[-MOST_ROWS:]
     train, val = (Series(np.asarray(x, dtype=np.float64)[:, :, None]) for x in (x_train, x_val))
     own = Alone(SignalModel(trained, config.limits(), Memory()))
-    held = [Held(own, train, *pieces(val, PIECE * STEPS, most), network)]
+    held = [Held(own, train, *each) for each in _of_validation(val, PIECE * STEPS, most, by_network)]
     if not large and len(train) <= AGAIN and len(val) < ENOUGH * STEPS:
         for part, others in _parts(train):
             learned, out = train.picked(others), train.picked(part)
@@ -120,7 +130,8 @@ def of_signals(trained: Trained, config: Config, x_train: np.ndarray, x_val: np.
                 continue
             z = (normalizer.apply(each) for each in (x, y))
             diffusion = fit.reference_alone(space, config, device, *z)
-            again = replace(trained, diffusion=diffusion, normalizer=normalizer)
+            plain = trained.plain and Plain.of(x, device)
+            again = replace(trained, diffusion=diffusion, normalizer=normalizer, plain=plain)
             rows = pieces(out, PIECE * STEPS, MOST_ROWS // PARTS)
             held.append(Held(Alone(SignalModel(again, config.limits(), Memory())), learned, *rows, False))
     return _contest(held, STEPS, unit, hiding.spells(train, STEPS), None)
@@ -131,32 +142,72 @@ class Alone:
     """A model of signals by themselves, asked as one of series."""
 
     model: SignalModel
-    has_moments = False  # its reference is one already
+
+    @property
+    def has_moments(self) -> bool:
+        return self.model.trained.plain is not None
 
     def fillings(self, series: Series, n: int, posterior: str, **_: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         parts = self.model.fillings(series.values[:, :, 0], n, posterior=posterior)
         return ((rows, drawn[..., None]) for rows, drawn in parts)
 
     def by_process(self, series: Series, process: Process, n: int, **_: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        return self.fillings(series, n, COLUMNS)
+        way = MOMENTS if isinstance(process, Moments) else COLUMNS
+        return ((rows, drawn[..., None]) for rows, drawn in self.model.by((way, process), series.values[:, :, 0], n))
+
+    def of_process(
+        self, series: Series, truth: Series, process: Moments, **_: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # three of (rows, nodes, 1)
+        """As that of ``SeriesModel``."""
+        plain, law = self.model.row_law(process)
+        mean, sd = law.posterior(plain.scored(series.values[:, :, 0]), series.stretches)
+        median = self.model.limits.kept(plain.back(mean).cpu().numpy())
+        away = truth.values[:, :, 0] - plain.back(mean).cpu().numpy()
+        return tuple(x[:, :, None] for x in (median, away, (sd * plain.sd).cpu().numpy()))  # type: ignore[return-value]
+
+
+def _most(kind: str, readings: int) -> int:
+    """Rows that are filled, by what drawing one costs: readings, evaluations counted."""
+    return int(min(MOST_ROWS, WORK[kind] / (DRAWS * readings)))
+
+
+def _of_validation(val: Series, length: int, most: int, by_network: int) -> Iterator[tuple[Series, int, bool]]:
+    """Rows of validation, how many times they are there, and whether the network fills them; where it may fill fewer
+    than ``most`` there are others that it does not. (It may fill none where there is none.)"""
+    parts = _cut(val, length)
+    first = [parts[k] for k in evenly(len(parts), max(1, (by_network or most) // length))]
+    yield *_repeated(val, first, by_network or most), by_network > 0
+    others, left = [part for part in parts if part not in first], most - by_network
+    if by_network and others and left >= length:
+        yield *_repeated(val, [others[k] for k in evenly(len(others), left // length)], 0), False
 
 
 def pieces(series: Series, length: int, most: int) -> tuple[Series, int]:
     """Rows of a series that have a reading, in stretches of about ``length``, evenly chosen: about ``most`` rows. Where
     there are fewer, all of them several times; and how many times that is."""
+    parts = _cut(series, length)
+    return _repeated(series, [parts[k] for k in evenly(len(parts), max(1, most // length))], most)
+
+
+def _cut(series: Series, length: int) -> list[slice]:
+    """Stretches of about ``length`` that have a reading."""
     parts = list[slice]()
     for s in series.stretches:
         count = max(1, round((s.stop - s.start) / length))
         edges = np.linspace(s.start, s.stop, count + 1).astype(int)
         parts += [slice(a, b) for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True) if b > a]
-    seen = [part for part in parts if not np.isnan(series.values[part]).all()] or parts
-    chosen = [seen[k] for k in evenly(len(seen), max(1, most // length))]
+    return [part for part in parts if not np.isnan(series.values[part]).all()] or parts
+
+
+def _repeated(series: Series, chosen: list[slice], most: int) -> tuple[Series, int]:
+    """So many times that there are about ``most`` rows; and how many times that is."""
     times = int(np.clip(most // sum(part.stop - part.start for part in chosen), 1, TIMES))
     return series.picked(times * chosen), times
 
 
 def _few(series: Series, steps: int) -> bool:
-    return len(series.starts(steps, steps)) < ENOUGH
+    """Windows one after the other, or rows: of short windows there are many that say little of silent sensors."""
+    return len(series.starts(steps, steps)) < ENOUGH or len(series) < MOST_ROWS / 2
 
 
 def _parts(train: Series) -> Iterator[tuple[list[slice], list[slice]]]:
@@ -191,7 +242,8 @@ def _contest(
         return None
     families = decided(found)
     rows, of_unit = sum(len(each.rows) // each.times for each in held), f" {unit}" if unit else ""
-    return Contest(families, rows, len(held) - 1, of_unit).to_dict()
+    stretches = sum(each.model is not held[0].model for each in held)
+    return Contest(families, rows, stretches, of_unit).to_dict()
 
 
 def _simple(train: Series, names: Sequence[str]) -> dict[str, Filler]:
@@ -215,7 +267,8 @@ def _guessed(
         return None
     processes: dict[str, Process] = {COLUMNS: _columns(held, hidden, known)}
     if all(each.model.has_moments for each in held) and len(held[0].train) >= MANY * held[0].train.values[0].size:
-        processes[MOMENTS] = _moments(held, hidden, known)
+        tuned = (held, hidden) if family != "sensors" else _each_in_turn(held)
+        processes[MOMENTS] = _moments(*tuned, known)
     sd = _units(held[0].train)
     parts = list[Guesses]()
     for each, mask, others in zip(held, hidden, simple, strict=True):
@@ -253,11 +306,29 @@ def _columns(held: list[Held], hidden: list[np.ndarray], known: dict[str, Any]) 
     return Columns(tuple(rho for _, rho, _ in best), tuple(spread for *_, spread in best))
 
 
+def _each_in_turn(held: list[Held]) -> tuple[list[Held], list[np.ndarray]]:
+    """The same rows several times, until every node was silent once: few say little of what is best for all."""
+    nodes = held[0].rows.values.shape[1]
+    share = max(1, round(hiding.SENSORS * nodes))
+    order = np.random.RandomState(0).permutation(nodes)
+    times = [(each, order[first : first + share]) for each in held for first in range(0, nodes, share)]
+    there = [~np.isnan(each.rows.values) for each, _ in times]
+    silent = [seen & np.isin(np.arange(nodes), some)[:, None] for seen, (_, some) in zip(there, times, strict=True)]
+    return [each for each, _ in times], silent
+
+
 def _moments(held: list[Held], hidden: list[np.ndarray], known: dict[str, Any]) -> Moments:
-    """The law of single rows that is nearest to hidden readings."""
-    tried = [Moments(local, noise, 1.0) for local in LOCAL for noise in NOISE]
-    best = min(((*_near(held, hidden, by, known), k) for k, by in enumerate(tried)), key=lambda each: each[0])
-    return replace(tried[best[2]], spread=best[1])
+    """The law of single rows that is nearest to hidden readings, by a walk along one weight at a time; it begins with
+    hardly any shrinkage, for what gains a little between rows that were seen may lose much beyond them."""
+    alone = isinstance(held[0].model, Alone)  # it has rows as they stand and no others
+    best = Moments(0.0, 0.003, plain=alone)
+    tried = {best: _near(held, hidden, best, known)}
+    for weight, numbers in ROUNDS * [each for each in WEIGHTS.items() if not (alone and each[0] == "plain")]:
+        for each in (replace(best, **{weight: number}) for number in numbers):
+            tried[each] = tried.get(each) or _near(held, hidden, each, known)
+        nearest = min(tried, key=lambda each: tried[each][0])
+        best = nearest if tried[nearest][0] < (1 - NOTICEABLE) * tried[best][0] else best
+    return replace(best, spread=tried[best][1])
 
 
 def _near(held: list[Held], where: list[np.ndarray], process: Process, known: dict[str, Any]) -> tuple[float, float]:

@@ -27,10 +27,11 @@ class Long:
         columns = getattr(self.df, "columns", None)
         if columns is None:
             raise InputError(f"{type(self.df).__name__} in place of a data frame", "a long frame", "pass one")
-        lacking = [name for name in (self.id_column, self.timestamp_column, *self.targets) if name not in columns]
-        if lacking:
-            do = "name them: id_column=, timestamp_column=, target="
-            raise InputError(f"a data frame without the columns {some(lacking)}", f"some of {some(columns)}", do)
+        needed = [self.id_column, self.timestamp_column, *self.targets]
+        if lacking := [name for name in needed if name not in columns]:
+            got = f"a data frame with the columns {some(columns)}, without {some(lacking)}"
+            do = "rename its columns, or say what they are called: id_column=, timestamp_column=, target="
+            raise InputError(got, f"the columns {', '.join(needed)}", do)
         keys = self.df[[self.id_column, self.timestamp_column]]
         if keys.isna().any(axis=None):
             raise InputError("rows without a node or a time", "both in every row", "drop those rows")

@@ -21,7 +21,7 @@ from torch import nn
 from . import contests, long_frames, readings
 from .core import device as devices
 from .core import progress
-from .core.errors import InputError, whole_number
+from .core.errors import InputError, counted, whole_number
 from .data.covariates import Covariates
 from .data.dataset import Dataset
 from .data.graph_source import graph_of
@@ -76,7 +76,8 @@ class GRCD:
     ``n``           how many signals, or draws of each signal
     ``nfe``         network evaluations for each of them
     ``posterior``   "diffusion", the model's own, or "reference": that of its reference, exact and without network; of
-                    ``impute`` also "auto": what filled hidden readings best at the end of training (``contest``)
+                    ``impute`` also "auto": what filled hidden readings best at the end of training (``contest``), and
+                    of that "columns", every node by itself, and "moments", every row by itself (windows only)
     ``solver``      a name from the table in ``diffusion/solvers.py``, where the usual one is not wanted
     ``batch``       how many signals are worked on at a time
     ``verbose``     says how far it is, how fast, and how long it will take, where there is no terminal too
@@ -114,7 +115,7 @@ class GRCD:
         if self._trained is not None:
             data, result = self.facts["data"], self.result
             what = f"rows in windows of {self.window}" if self.in_time else "signals"
-            state = f"trained on {data['train']:,} {what} ({data['name']}), {result['updates']:,} updates"
+            state = f"trained on {data['train']:,} {what} ({data['name']}), {counted(result['updates'], 'update')}"
         return f"GRCD(method={self.config.method!r}, nodes={len(self.graph)}, device={str(self.device)!r})\n  {state}"
 
     # -- what was trained ------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@
     model.impute({"X": X})                  # (samples, steps, features)
     model.predict({"X": X})["imputation"]   # the same
 
-The methods, their arguments and what they return are those of ``pypots.imputation``; PyPOTS itself is not needed. A
-feature is a node, and a sample a window of its own: nothing is said from one sample to the next.
+The methods, their arguments and what they return are those of ``pypots.imputation``; PyPOTS itself is not needed. An
+array by itself is taken for ``X``. A feature is a node, and a sample a window of its own: nothing is said from one
+sample to the next.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import model as models
 from .core.errors import InputError, some, whole_number
@@ -24,7 +26,7 @@ from .data.formats.refusals import damage_is_refused, existing, refuse_hdf5
 from .data.graph_source import complete
 from .data.series import Series
 
-Set = Mapping[str, Any] | str | Path
+Set = Mapping[str, Any] | ArrayLike | str | Path
 
 
 class GRCD:
@@ -60,7 +62,7 @@ class GRCD:
         """Train on ``X`` of ``train_set``, NaN where a reading is missing.
 
         ``val_set``   validates, by its ``X_ori`` if there is one, else by its ``X``; without, the last tenth does
-        Each is a dictionary, or the path of an HDF5 file (``file_type``) with such entries.
+        Each is a dictionary, or the path of an HDF5 file (``file_type``) with such entries, or ``X`` itself.
         """
         x = self._samples(train_set, file_type, ("X",), least=2)
         if val_set is None:
@@ -110,7 +112,9 @@ class GRCD:
 
     def _samples(self, source: Set, file_type: str, keys: tuple[str, ...], least: int = 1) -> np.ndarray:
         """The first entry of those that is there, checked: (samples, steps, features)."""
-        entries = source if isinstance(source, Mapping) else _read(source, file_type, keys)
+        if isinstance(source, str | Path):
+            source = _read(source, file_type, keys)
+        entries = source if isinstance(source, Mapping) else {"X": source}
         key = next((key for key in keys if key in entries), None)
         if key is None:
             raise InputError(f"a data set with {some(entries) or 'nothing'}", " or ".join(keys), "name it so")

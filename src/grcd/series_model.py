@@ -6,8 +6,8 @@ z-scores, by mean and spread of the calendar, and calls tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,18 +25,39 @@ from .data.series import Series
 from .data.timeline import Timeline
 from .diffusion.conditional import Conditional
 from .evaluation import hiding
-from .evaluation.contest import Contest, Process, Way, merged
+from .evaluation.contest import Contest, Process, Way, merged, ways
 from .graphs.space import SignalSpace
+from .references.nearness import path_lengths
 from .runs.series import TrainedSeries
-from .tasks import context, moments, windows
+from .tasks import context, windows
 from .tasks.columns import Columns
-from .tasks.fill import refuse_unknown
+from .tasks.fill import OF_GAPS, POSTERIORS, refuse_unknown
 from .tasks.guided import Guided
+from .tasks.moments import MomentLaw, Moments, Plain
 from .training.config import limits_of
 
 COPIES = 3  # of what is drawn that are in memory at once
 SAMPLED = 64  # windows at a time
 EVALUATIONS, GUIDED = {"cpu": 2, "cuda": 4}, 8  # METR-LA has the same scores at 2, 4 and 8; guidance wants more
+
+
+@dataclass(frozen=True, eq=False)
+class _Stand:
+    """Rows as a process sees them: z-scores, what they are about and in units of, and the way back to readings."""
+
+    z: Tensor  # (rows, columns)
+    mean: Tensor  # (rows, columns)
+    spread: Tensor  # (rows, columns)
+    units: Callable[[Tensor], np.ndarray]
+
+    def back(self, z: Tensor, rows: np.ndarray | slice = slice(None)) -> np.ndarray:  # (..., rows, nodes, channels)
+        at = rows if isinstance(rows, slice) else torch.from_numpy(rows).to(z.device)
+        return self.units(z * self.spread[at] + self.mean[at])
+
+
+def _kept(x: np.ndarray, observed: np.ndarray) -> np.ndarray:
+    """What was observed stays as it was."""
+    return np.where(np.isnan(observed), x, observed)
 
 
 class SeriesModel:
@@ -47,7 +68,8 @@ class SeriesModel:
     ``n``            how many draws
     ``nfe``          network evaluations for each window of them; by default what fills gaps as well as more would
     ``posterior``    "diffusion", the model's own; "reference", that of the reference alone; or, of gaps, "auto": what
-                     was nearest to hidden readings at the end of training, for each kind of gap (``contest``)
+                     was nearest to hidden readings at the end of training, for each kind of gap (``contest``);
+                     "columns", every node by itself, and "moments", every row by itself, are among it
     ``covariates``   of all rows, those to come too, where some were kept in training; those of a series without times
                      begin with its first row
     """
@@ -103,9 +125,13 @@ class SeriesModel:
         chunk: int | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Some rows at a time: their numbers, and draws (n, rows, nodes, channels) that keep what was observed."""
-        if posterior == "auto":
-            return self._nearest(series, n, nfe, seed, covariates, chunk)
-        return self._by((posterior, None), series, n, nfe, seed, covariates, chunk)
+        refuse_unknown(posterior, OF_GAPS)
+        if posterior in POSTERIORS:
+            return self._by((posterior, None), series, n, nfe, seed, covariates, chunk)
+        by = self._ways(posterior, series)
+        if len(by) > 1:
+            chunk = chunk or max(1, BLOCK // (n * series.values[0].size))
+        return merged({way: self._by(way, series, n, nfe, seed, covariates, chunk) for way in by}, by)
 
     @property
     def contest(self) -> Contest | None:
@@ -113,20 +139,11 @@ class SeriesModel:
         numbers = self.trained.result.get("contest")
         return None if numbers is None else Contest.from_dict(numbers)
 
-    def _nearest(
-        self, series: Series, n: int, nfe: int | None, seed: int, covariates: Covariates | None, chunk: int | None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Every gap by the candidate that won at its kind."""
+    def _ways(self, posterior: str, series: Series) -> dict[Way, np.ndarray]:
+        """What gaps are filled by, and where: each by the candidate that won at its kind, or all by the one named."""
         kinds = hiding.families(series, self.space.steps)
         kinds.reshape(len(kinds), -1)[:, self.lacking] = -1
-        contest = self.contest
-        ways = {} if contest is None else contest.ways(kinds)
-        if contest is not None:
-            contest.warn(kinds)
-        if len(ways) > 1:
-            chunk = chunk or max(1, BLOCK // (n * kinds[0].size))
-        ways = ways or {("diffusion", None): kinds >= 0}
-        return merged({way: self._by(way, series, n, nfe, seed, covariates, chunk) for way in ways}, ways)
+        return ways(self.contest, posterior, kinds) or {("diffusion", None): kinds >= 0}
 
     def _by(
         self,
@@ -157,35 +174,49 @@ class SeriesModel:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """As ``fillings``, every column or every row by itself."""
         whole_number("n", n)
-        z, about = self._scored(series, covariates)
-        parts = self._bound(process).draws(z, series.stretches, n, seed, chunk)
-        return ((rows, self._filled(drawn, rows, about, series.values[rows])) for rows, drawn in parts)
+        stand = self._stand(process, series, covariates)
+        parts = self._bound(process).draws(stand.z, series.stretches, n, seed, chunk)
+        return ((rows, _kept(stand.back(drawn, rows), series.values[rows])) for rows, drawn in parts)
 
     def of_process(
         self, series: Series, truth: Series, process: Process, covariates: Covariates | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # three of (rows, nodes, channels)
         """The median of gaps by a process; on the scale of its readings how far from the truth that is, and the
         standard deviation."""
-        z, about = self._scored(series, covariates, warn=False)
-        mean, sd = self._bound(process).posterior(z, series.stretches)
-        off = (self._scored(truth, covariates, warn=False)[0] - mean) * about[1]
-        away, spread = (part.cpu().numpy().reshape(series.values.shape) for part in (off, sd * about[1]))
-        return self._units(mean * about[1] + about[0]), away, spread
+        stand, true = (self._stand(process, each, covariates, warn=False) for each in (series, truth))
+        mean, sd = self._bound(process).posterior(stand.z, series.stretches)
+        off = (true.z - mean) * stand.spread
+        away, spread = (part.cpu().numpy().reshape(series.values.shape) for part in (off, sd * stand.spread))
+        return stand.back(mean), away, spread
+
+    def _stand(self, process: Process, series: Series, covariates: Covariates | None, warn: bool = True) -> _Stand:
+        """Rows as a process sees them."""
+        z, (mean, spread, _) = self._scored(series, covariates, warn=warn)
+        if not isinstance(process, Moments) or not process.plain:
+            return _Stand(z, mean, spread, self._units)
+        plain = self._law_of_rows[1]
+        z = torch.where(z.isnan(), torch.nan, plain.scored(series.values.reshape(len(series), -1)))
+        mean, spread = (each.expand_as(z) for each in (plain.mean, plain.sd))
+        return _Stand(z, mean, spread, lambda x: self._shaped(x.cpu().numpy()))
 
     @property
     def has_moments(self) -> bool:
-        """Whether the law of single rows follows from the reference."""
-        return self._moment is not None
+        """Whether there is a law of single rows."""
+        return self.model.C0 is not None
 
-    @cached_property
-    def _moment(self) -> Tensor | None:  # (columns, columns)
-        return moments.covariance(self.law.reference, self.space.d // self.space.steps)
+    @property
+    def _law_of_rows(self) -> tuple[Tensor, Plain]:
+        """The covariance of a row on its scale, and rows as they stand."""
+        if self.model.C0 is None or self.trained.plain is None:
+            got = "a run that filled rows by themselves, without their covariance"
+            raise InputError(got, "one of this version", "train again, or take posterior='reference'")
+        return self.model.C0.double(), self.trained.plain
 
-    def _bound(self, process: Process) -> Columns | moments.MomentLaw:
+    def _bound(self, process: Process) -> Columns | MomentLaw:
         if isinstance(process, Columns):
             return process
-        assert self._moment is not None
-        return process.law(self._moment, self.space.channels)
+        C0, plain = self._law_of_rows
+        return process.law(plain.C0 if process.plain else C0, path_lengths(self.space.graph))
 
     def forecast(
         self,
@@ -349,10 +380,14 @@ class SeriesModel:
     ) -> np.ndarray:  # (n, rows, nodes, channels)
         mean, spread = (part[torch.from_numpy(rows).to(part.device)] for part in about[:2])
         x = self._units(z * spread + mean)
-        return x if observed is None else np.where(np.isnan(observed), x, observed)
+        return x if observed is None else _kept(x, observed)
 
     def _units(self, x: Tensor) -> np.ndarray:  # (..., columns) -> (..., nodes, channels)
-        """From their scale into units, within limits; NaN for a channel that a node never had."""
-        values = self.limits.kept(self.trained.scales.back(x.double().cpu().numpy()))
+        """From their scale into units."""
+        return self._shaped(self.trained.scales.back(x.double().cpu().numpy()))
+
+    def _shaped(self, x: np.ndarray) -> np.ndarray:  # (..., columns) -> (..., nodes, channels)
+        """Within limits; NaN for a channel that a node never had."""
+        values = self.limits.kept(x)
         values[..., self.lacking] = np.nan
         return values.reshape(*values.shape[:-1], len(self.space.graph), self.space.channels)

@@ -26,12 +26,14 @@ from .data.marginals import ZScored
 from .data.normalizer import Normalizer, check_signals, warn_of_empty, warn_of_units
 from .data.series import Series
 from .evaluation import hiding
-from .evaluation.contest import Contest, merged
+from .evaluation.contest import Contest, Way, merged, ways
 from .graphs.space import SignalSpace
+from .references.nearness import path_lengths
 from .references.observations import Observations
 from .runs.contents import Trained
 from .tasks import fill, likelihood, vary
 from .tasks.columns import mirrored
+from .tasks.moments import MomentLaw, Moments, Plain
 from .tasks.sample import Memory, sample
 
 STEPS = 12  # rows in a row that count as a window where there is none: by them gaps are told apart
@@ -105,23 +107,45 @@ class SignalModel:
         ``posterior`` "auto" fills every gap by the candidate that won at its kind at the end of training; "columns"
         fills each node by itself, whatever the others read.
         """
-        if posterior == "auto":
-            return self._nearest(x, n, nfe, seed, solver, batch)
+        fill.refuse_unknown(posterior, fill.OF_GAPS)
+        if posterior in ("auto", "moments"):
+            kinds = hiding.families(Series(x[:, :, None]), STEPS)[..., 0]
+            by = ways(self.contest, posterior, kinds) or {("diffusion", None): np.isnan(x)}
+            if len(by) > 1:
+                batch = batch or max(1, fill.ENTRIES[self.device.type] // (n * self.space.d))
+            return merged({way: self.by(way, x, n, nfe, seed, solver, batch) for way in by}, by)
+        return self.by((posterior, None), x, n, nfe, seed, solver, batch)
+
+    def by(
+        self,
+        way: Way,
+        x: np.ndarray,
+        n: int,
+        nfe: int = 8,
+        seed: int = 0,
+        solver: str | None = None,
+        batch: int | None = None,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """As ``fillings``, all gaps in one way."""
+        posterior, process = way
         z, gaps = ZScored(x, self.trained.normalizer, self.device), np.isnan(x).any(axis=1)
         whole_number("n", n), whole_number("batch", 1 if batch is None else batch)
         fill.refuse_heavy(n, self.space.d)
         warn_of_empty(x)
         warn_of_units(x, Normalizer.of(self.trained.facts["normalizer"]), self.space.graph)
-        if posterior == "columns":
+        if isinstance(process, Moments):
+            filled = self._row_by_row(process, x, np.flatnonzero(gaps), n, seed, batch)
+        elif posterior == "columns":
             filled = self._by_themselves(np.flatnonzero(gaps), n, seed, batch)
         else:
             options = n, nfe, seed, posterior, solver, batch
             observed = lambda rows: Observations(z[rows])  # noqa: E731
-            filled = fill.fill(self.trained.diffusion, observed, np.flatnonzero(gaps), *options)
+            drawn = fill.fill(self.trained.diffusion, observed, np.flatnonzero(gaps), *options)
+            filled = ((rows, self._in_units(draws)) for rows, draws in drawn)
         whole = split(np.flatnonzero(~gaps), BLOCK // (n * self.space.d))  # nothing to fill
         return chain(
             ((rows, np.broadcast_to(x[rows], (n, *x[rows].shape))) for rows in whole),
-            ((rows, np.where(np.isnan(x[rows]), self._in_units(draws), x[rows])) for rows, draws in filled),
+            ((rows, np.where(np.isnan(x[rows]), draws, x[rows])) for rows, draws in filled),
         )
 
     @property
@@ -130,27 +154,29 @@ class SignalModel:
         numbers = self.trained.result.get("contest")
         return None if numbers is None else Contest.from_dict(numbers)
 
-    def _nearest(
-        self, x: np.ndarray, n: int, nfe: int, seed: int, solver: str | None, batch: int | None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Every gap by the candidate that won at its kind."""
-        contest = self.contest
-        kinds = hiding.families(Series(x[:, :, None]), STEPS)[..., 0]
-        ways = {} if contest is None else contest.ways(kinds)
-        if contest is not None:
-            contest.warn(kinds)
-        if len(ways) > 1:
-            batch = batch or max(1, fill.ENTRIES[self.device.type] // (n * self.space.d))
-        ways = ways or {("diffusion", None): np.isnan(x)}
-        options = n, nfe, seed
-        return merged({way: self.fillings(x, *options, way[0], solver, batch) for way in ways}, ways)
-
     def _by_themselves(
         self, rows: np.ndarray, n: int, seed: int, batch: int | None
-    ) -> Iterator[tuple[np.ndarray, Tensor]]:  # each (rows,), (n, rows, d)
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:  # each (rows,), (n, rows, d)
         """Every node by itself: z-scores are standard normal."""
         for some in split(rows, batch or fill.ENTRIES[self.device.type] // (n * self.space.d)):
-            yield some, mirrored(Stream(seed, "columns", self.device), some, n, self.space.d).transpose(0, 1)
+            z = mirrored(Stream(seed, "columns", self.device), some, n, self.space.d)
+            yield some, self._in_units(z.transpose(0, 1))
+
+    def _row_by_row(
+        self, process: Moments, x: np.ndarray, rows: np.ndarray, n: int, seed: int, batch: int | None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:  # each (rows,), (n, rows, d)
+        """Every row by itself, as they stand."""
+        plain, law = self.row_law(process)
+        of_each = batch or fill.ENTRIES[self.device.type] // (n * self.space.d)
+        for some in split(rows, of_each):
+            drawn = law.drawn(plain.scored(x[some]), some, n, seed)
+            yield some, self.limits.kept(plain.back(drawn).cpu().numpy())
+
+    def row_law(self, process: Moments) -> tuple[Plain, MomentLaw]:
+        """Rows as they stand, and their law."""
+        plain = self.trained.plain
+        assert plain is not None
+        return plain, process.law(plain.C0, path_lengths(self.space.graph))
 
     def infer(
         self,

@@ -14,8 +14,11 @@ from grcd.data import load_series
 from grcd.data.formats.channels import read_channels
 from grcd.data.formats.windows import read_windows
 from grcd.data.series import Series
+from grcd.diffusion.diffusion import Diffusion
 from grcd.metrics.ensemble import quantiles
+from grcd.report.inspection import inspect
 from grcd.series_model import SeriesModel
+from grcd.training import past
 
 NODES, NAMES = ["a", "b", "c", "d"], ["temp", "wind"]
 ROWS, HOUR = 240, np.timedelta64(1, "h")
@@ -139,6 +142,10 @@ def test_by_default_a_window_is_taken_where_the_past_helps(folder, here):
     steps = int(done.stderr.split("window: ")[1].split()[0])
     assert steps > 1
     assert grcd.load(folder / f"runs/temp-grcd-w{steps}-s0", device="cpu").window == steps
+    found = inspect(folder / "temp.csv", folder / "g.csv")
+    assert (found.steps, found.time["window_suggested"]) == (steps, steps)
+    assert found.time["window_why"] in done.stderr
+    assert f"window      {steps} rows: {found.time['window_why']}\n" in str(found)
 
 
 @pytest.mark.parametrize("why", ["noise", "no times", "filled", "irregular", "settings"])
@@ -164,6 +171,20 @@ def test_where_it_does_not_help_or_nobody_knows_rows_are_single_moments(folder, 
         assert ("irregular times" in done.stderr) == (why == "irregular" and not window)
         runs.append((folder / out / "model.safetensors").read_bytes())
     assert runs[0] == runs[1]
+    found = inspect(folder / "m.csv", folder / "g.csv", fill="linear" if why == "filled" else None)
+    assert found.steps == 1 or why == "settings"  # which the inspection does not know
+
+
+def test_a_window_that_validation_rows_do_not_gain_by_is_neither_taken_nor_suggested(folder, here, monkeypatch):
+    """Whatever correlations among training rows suggest."""
+    assert inspect(folder / "temp.csv", folder / "g.csv").steps > 1
+    monkeypatch.setattr(past, "gain", lambda *args: -0.01)
+    found = inspect(folder / "temp.csv", folder / "g.csv")
+    done = here("train", "--data", "temp.csv", *SMALL[:-2], "--out", "changed", "--force", cwd=folder)
+    assert found.steps == 1
+    assert found.time["window_why"] == "validation rows gain nothing by the past or the calendar"
+    assert f"window: 1 row, for {found.time['window_why']}" in done.stderr
+    assert "learns rows by themselves" in str(found)
 
 
 def test_other_methods_have_windows_too(folder, grcd_here):
@@ -358,7 +379,8 @@ def test_variations_keep_the_layout(folder, grcd_here):
             assert np.array_equal(twice, np.concatenate([table.values] * 2))
 
 
-def test_evaluation_takes_data_and_options_from_the_run(folder, grcd_here):
+def test_evaluation_takes_data_and_options_from_the_run(folder, grcd_here, monkeypatch):
+    monkeypatch.setattr(Diffusion, "adds_nothing", False)  # as of a network that was kept
     grcd_here("sample", "moments", "-n", 30, "--out", "m.npz", "--force")
     asked = grcd_here("evaluate", "m.npz", "--data", "temp.csv", "--graph", "g.csv", "--json")
     by_run = json.loads(grcd_here("evaluate", "m.npz", "--run", "moments", "--json"))
@@ -381,6 +403,35 @@ def test_a_table_keeps_the_name_and_the_writing_of_its_times(folder, grcd_here, 
     frame.assign(Date=pd.to_datetime(frame["Date"])).set_index("Date").to_parquet(folder / "dated.parquet")
     grcd_here("impute", run, "--observed", "dated.parquet", "--out", "f.parquet", *DRAWS)
     assert pd.read_parquet(folder / "f.parquet").columns.equals(frame.columns)
+
+
+STYLES = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S.000Z"]
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_times_go_out_in_the_hand_in_which_they_came_in(folder, grcd_here, style):
+    dates = pd.date_range("2024-02-01", periods=26, freq="h")
+    written = list(dates.strftime(style))
+    frame = wide(X[:24, :, 0], times=None)
+    frame.insert(0, "time", written[:24])
+    frame.to_csv(folder / "hand.csv", index=False)
+    frame.melt("time", var_name="node").to_csv(folder / "long-hand.csv", index=False)
+
+    def times(command, *args, file="hand.csv"):
+        flag = "--signals" if command == "score" else "--observed"
+        grcd_here(command, "one", flag, file, "--out", "hand-out.csv", "--force", *args)
+        return list(dict.fromkeys(pd.read_csv(folder / "hand-out.csv", dtype=str)["time"]))
+
+    assert times("impute", *DRAWS) == times("impute", *DRAWS, file="long-hand.csv") == written[:24]
+    assert times("forecast", "--horizon", 2, *DRAWS) == written[24:]
+    assert times("score") == written[:24]
+
+
+def test_generated_windows_have_their_times_in_the_hand_of_the_training_data(folder, grcd_here):
+    """`temp.csv` has seconds; of a window that begins at midnight, too."""
+    grcd_here("sample", "one", "-n", 1, "--start", "2024-03-05", "--out", "hand.csv", "--force")
+    hours = [f"2024-03-05 0{hour}:00:00" for hour in range(4)]
+    assert pd.read_csv(folder / "hand.csv", dtype=str)["time"].tolist() == hours
 
 
 @pytest.fixture(scope="module")
@@ -445,11 +496,35 @@ def test_windows_are_evaluated_against_the_data_of_the_run(folder, grcd_here, ru
     order = [windows.node_ids.index(node) for node in model.graph.node_ids]
     expected = evaluate(windows.signals[:, :, order], data).to_dict()
     found = json.loads(grcd_here("evaluate", "w.csv", "--run", run, "--json"))
-    beside = found.pop("reference")  # the run's own
-    assert found == expected
+    assert found == expected | {"network": False}  # there is nothing to put beside its reference
+    said = grcd_here("evaluate", "w.csv", "--run", run)
+    assert "This run uses no network" in said
+    assert "own reference" not in said
+    assert f"{expected['ammd']:.4f}" in said
+
+
+def test_windows_of_a_network_have_the_runs_reference_beside_them(folder, grcd_here, capsys):
+    from grcd.cli.windows import evaluate
+
+    grcd_here("sample", "one", "-n", 30, "--out", "w.csv", "--force")
+    model, source = grcd.load(folder / "one", device="cpu"), {"source": "temp.csv", "graph": "g.csv"}
+    model.result["network"] = True
+    evaluate(folder / "w.csv", model, source, "test", False, True, [])
+    beside = json.loads(capsys.readouterr().out)["reference"]
     assert beside["noise"] is None  # too few windows are held out
-    assert f"{beside['held_out']} held-out windows: nothing can be said" in grcd_here("evaluate", "w.csv", "--run", run)
-    assert f"{expected['ammd']:.4f}" in grcd_here("evaluate", "w.csv", "--run", run)
+    evaluate(folder / "w.csv", model, source, "test", False, False, [])
+    assert f"{beside['held_out']} held-out windows: nothing can be said" in capsys.readouterr().out
+
+
+def test_moments_of_a_run_without_a_network_are_not_put_beside_themselves(folder, grcd_here):
+    grcd_here("sample", "moments", "-n", 30, "--out", "m.csv", "--force")
+    found = json.loads(grcd_here("evaluate", "m.csv", "--run", "moments", "--json"))
+    assert found["network"] is False
+    assert "reference" not in found
+    said = grcd_here("evaluate", "m.csv", "--run", "moments", "--controls")
+    assert "This run uses no network" in said
+    assert "own reference" not in said
+    assert "control-" in said
 
 
 @pytest.mark.filterwarnings("ignore:the network of this run adds nothing")
@@ -560,6 +635,8 @@ BAD = {
     "impute one --observed hours2.csv --out x.csv": ["rows every 2h", "rows every 1h", "--every 1h"],
     "impute one --observed irregular.csv --out x.csv": ["irregular times", "--every 1h"],
     "impute one --observed numbered.csv --out x.csv": ["without times", "add a column"],
+    "impute one --observed temp.csv --out x.csv --posterior columns": ["that did not try it", "take auto"],
+    "impute one --observed temp.csv --out x.csv --posterior rows": ["auto, diffusion, reference, columns, moments"],
     "impute one --observed twice.csv --out x.csv": ["times that occur twice"],
     "impute one --observed wind=temp.csv --out tmp.txt": ["'.txt'"],
     "impute one --observed temp.csv --covariates temp.csv --out x.csv": ["has kept none", "leave --covariates out"],

@@ -3,7 +3,7 @@
 import pytest
 
 from grcd.core import errors
-from grcd.core.errors import InputError
+from grcd.core.errors import InputError, counted
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,8 @@ def test_a_command_leaves_python_as_it_was(here, tmp_path):
     said = here("data", "inspect", "nothing.csv", "--drop", "a", cwd=tmp_path).stderr
     assert "in Python" not in said
     assert errors.commands == before
+
+
+def test_what_is_counted_is_one_or_several():
+    assert [counted(n, "row") for n in (0, 1, 1200)] == ["0 rows", "1 row", "1,200 rows"]
+    assert [counted(n, "node has", "nodes have") for n in (1, 2)] == ["1 node has", "2 nodes have"]

@@ -120,7 +120,7 @@ def test_frames_that_do_not_fit_are_refused(readings, words):
         Frame.of(readings, NODES)
 
 
-STYLES = ["%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S.%f"]
+STYLES = ["%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S.000Z"]
 
 
 @given(rows=st.permutations(range(6)), style=st.sampled_from(STYLES))

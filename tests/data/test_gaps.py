@@ -81,7 +81,7 @@ def test_a_node_without_training_readings_is_named():
     x = np.ones((20, 2))
     x[:14, 1] = NAN
     for policy in gaps.POLICIES:
-        with pytest.raises(grcd.InputError, match="1 nodes without a reading among the training rows: b"):
+        with pytest.raises(grcd.InputError, match="1 node without a reading among the training rows: b"):
             filled(x, policy, CUTS)
 
 

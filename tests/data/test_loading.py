@@ -228,9 +228,11 @@ def test_validation_data_decide_which_update_is_kept_and_how_it_samples_and_noth
         models.append(model.fit(tiny.train, other(tiny.val), run=run))
         logs.append([json.loads(line)["train"] for line in (run / "metrics.jsonl").read_text().splitlines()])
     assert logs[0] == logs[1]  # the training losses, to the last digit
-    one, other = ({k: t for k, t in model.trained.tensors().items() if not k.startswith("network")} for model in models)
+    tensors = [model.trained.tensors() for model in models]
+    one, other = ({k: t for k, t in each.items() if not k.startswith(("network", "plain"))} for each in tensors)
     assert one.keys() == other.keys() > {"reference.v"}
     assert all((one[key] == other[key]).all() for key in one)
+    assert (tensors[0]["plain.C0"] != tensors[1]["plain.C0"]).any()  # of all rows: nothing is bound to it
     assert np.array_equal(models[0].normalizer.mean, models[1].normalizer.mean)
     assert models[0].result["val"] != models[1].result["val"]
     last = [json.loads((tmp_path / str(k) / "run.json").read_text())["result"]["updates"] for k in range(2)]

@@ -99,7 +99,7 @@ BAD = {
     "filled": (frame(), {"fill": "linear"}, "(?s)--fill linear.*leave --fill out"),
     "capped": (frame(), {"cap": [10]}, "--cap for series in time"),
     "random": (frame(), {"split_by": "random"}, "a random split of series"),
-    "a node never read": (never("b"), {}, "1 nodes without a reading among the training rows: b"),
+    "a node never read": (never("b"), {}, "1 node without a reading among the training rows: b"),
     "a node that is not there": (frame(columns="ab"), {}, r"1 missing \(c\)"),
     "nothing at all": (never(["a", "b", "c"]), {}, "without a single reading of value"),
     "columns": (X[:, :2], {}, r"(?s)2 nodes without names.*3, as the graph has"),

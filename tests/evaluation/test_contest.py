@@ -106,6 +106,18 @@ def test_it_comes_back_from_a_file_and_families_that_were_not_tried_have_their_n
     assert all(name in "\n".join(own.lines()) for name in ("points", "spells", "node by node", "column's mean"))
 
 
+def test_what_was_chosen_on_the_rows_of_the_table_is_said_and_where_nothing_was_it_is_not():
+    family = settled(guesses(**{REFERENCE: 1.0, "mean": 2.0}))
+    plain = replace(family, columns={"rho": [0.0], "spread": [1.0]}, moments={})
+    line = replace(plain, columns={"rho": [0.9], "spread": [1.0]})
+    wide = replace(plain, columns={"rho": [0.0], "spread": [1.2]}, moments=Moments(0.1, 0.01).to_dict())
+    said = {}
+    for name, families in {"plain": [plain], "line": [plain, line], "both": [line, wide]}.items():
+        contest = Contest(dict(zip(("points", "spells"), families, strict=False)), 300, 0, "")
+        said[name] = [text.split(":")[0] for text in contest.lines() if "chosen on these same held-out rows" in text]
+    assert said == {"plain": [], "line": ["node by node"], "both": ["node by node and row by row"]}
+
+
 def test_each_gap_is_filled_in_the_way_of_its_kind():
     rows = [np.arange(3), np.arange(3, 5)]
     parts = {way: iter([(some, np.full((2, len(some), 2), value)) for some in rows]) for value, way in enumerate("abc")}

@@ -421,7 +421,7 @@ def test_named_nodes_without_edges_are_a_graph():
         ([("a", "b", 1), ("b", "a", 0)], {}, "W[a, b] = 1 but W[b, a] = 0"),
         ([("a", "b", 1), ("a", "b", 1)], {}, "occur twice: a -> b"),
         ([("a", "b"), ("c", "c"), ("c", "c")], {"symmetrize": "max"}, "occur twice: c -> c"),
-        ([("a", "b", math.nan)], {}, "1 edges with a weight that is negative or not finite: a -> b (nan)"),
+        ([("a", "b", math.nan)], {}, "1 edge with a weight that is negative or not finite: a -> b (nan)"),
         ([("a", "b", math.inf)], {}, "a -> b (inf)"),
         ([("b", "c"), ("a", "b", -1)], {}, "a -> b (-1)"),
         ([("a", "a", -1), ("a", "b", 1)], {}, "a -> a (-1)"),
@@ -481,7 +481,7 @@ def test_a_directed_distance_table_is_dcrnns_matrix(seed, n):
     ("edges", "options", "words"),
     [
         ([("a", "b")], {}, "as edge 1|(source, target, distance)"),
-        ([("a", "b", 1), ("b", "c", -2)], {}, "1 edges with a distance that is negative or not finite: b -> c (-2)"),
+        ([("a", "b", 1), ("b", "c", -2)], {}, "1 edge with a distance that is negative or not finite: b -> c (-2)"),
         ([("a", "b", 1), ("b", "c", math.nan)], {}, "b -> c (nan)"),
         ([("a", "b", 1), ("b", "c", math.inf)], {}, "b -> c (inf)"),
         ([("a", "b", 1), ("b", "c", 1)], {}, "standard deviation of the distances of 0|name a bandwidth"),

@@ -73,14 +73,14 @@ def test_one_dominating_mode_asks_for_a_larger_kappa(tmp_path):
 @pytest.mark.parametrize(
     ("change", "adjacency", "message"),
     [
-        (lambda x: x.__setitem__((slice(None), 1), 5.0), W, "1 nodes never change: b -> leave those nodes out"),
-        (lambda x: x.__setitem__((slice(None), 1), np.nan), W, "1 nodes have no reading at all: b"),
+        (lambda x: x.__setitem__((slice(None), 1), 5.0), W, "1 node never changes: b -> leave such nodes out"),
+        (lambda x: x.__setitem__((slice(None), 1), np.nan), W, "1 node has no reading at all: b"),
         (lambda x: x.__setitem__((slice(0, 70), 1), np.nan), W, "without a reading among the training rows: b"),
         (lambda x: x.__setitem__((slice(0, 9), 1), 0.0), W, "--missing 0"),
         (lambda x: None, np.triu(W), "asymmetric.* -> .*--symmetrize half-sum"),
         (lambda x: None, 0 * W, "the graph has no edges"),
         (lambda x: None, W, "70 training rows -> 500 or more"),
-        (lambda x: None, W, "1 nodes have no neighbour: d"),
+        (lambda x: None, W, "1 node has no neighbour: d"),
         (lambda x: x.__setitem__((slice(0, 9), 1), -9999.0), W, "exactly -9999.* -> .*--missing -9999"),
     ],
 )
@@ -94,6 +94,46 @@ def test_every_warning_has_its_remedy(tmp_path, change, adjacency, message):
     assert all(f"! {what}\n    -> {do}" in str(found) and do for what, do in found.warnings)
     assert all(f"x {what}\n    -> {do}" in str(found) and do for what, do in found.problems)
     assert found.ready == ("ready to train" in str(found)) == (found.problems == [])
+
+
+@pytest.mark.parametrize("window", [1, 4])
+def test_a_node_without_a_neighbour_is_learned_from_readings(tmp_path, window):
+    """As the inspection says: the reference has the covariances of all nodes, whatever the graph."""
+    x = np.random.RandomState(0).standard_normal((400, 4))
+    x[:, 3] = x[:, 0] + 0.1 * x[:, 3]  # d has no neighbour, and goes with a
+    assert "learned from readings alone, without the graph" in warnings(inspect(*save(tmp_path, x)))
+    model = grcd.GRCD(W, window=window, max_updates=0 if window > 1 else 1, width=8).fit(x[:300], x[300:350])
+    later = x[350:].copy()
+    later[::2, 3] = np.nan
+    filled = np.median(model.impute(later, n=20, posterior="reference"), axis=0)
+    assert np.abs(filled - x[350:])[::2, 3].mean() < 0.2 < 0.5 < np.abs(x[350::2, 3]).mean()
+
+
+def _zeros(kind):
+    """Rows of readings about 50, some of them 0 in ways that mean something else."""
+    random = np.random.RandomState(1)
+    x = 50 + 3 * random.standard_normal((400, 4))
+    if kind == "silent":
+        x[random.random_sample(x.shape) < 0.1] = 0
+    if kind == "rare":
+        x[:6, 1] = 0
+    if kind == "rain":
+        x = np.maximum(0, x - 50).round(2)
+    if kind == "calm":  # readings that come near zero
+        x = np.abs(x - 50) + 0.01
+        x[3, 1] = 0
+    return x
+
+
+@pytest.mark.parametrize(
+    ("kind", "marker", "support"),
+    [("silent", True, False), ("rare", True, False), ("rain", False, False), ("calm", False, True)],
+)
+def test_zeros_are_remarked_on_once(tmp_path, kind, marker, support):
+    """As gaps, perhaps, or as an end of the range that may be kept to; and never as both."""
+    said = warnings(inspect(*save(tmp_path, _zeros(kind))))
+    assert ("--missing 0; else they are learned as the readings they are" in said) == marker
+    assert ("no reading is below 0, and the least is 0 -> " in said) == support
 
 
 def test_what_is_dropped_is_not_counted(tmp_path):

@@ -118,7 +118,7 @@ def test_the_reverse_process_leads_from_the_references_posterior_to_graph_coordi
 
 
 def test_a_signal_of_which_nothing_is_known_is_drawn_as_if_unconditionally_and_that_is_said(model, holes):
-    with pytest.warns(InputWarning, match="1 of 40 signals have no reading at all"):
+    with pytest.warns(InputWarning, match="1 of 40 signals without any reading: drawn as if nothing"):
         model.impute(holes, n=1, posterior="reference")
     nothing = np.full((1, 6), np.nan)
     drawn = model.normalizer.apply(model.impute(nothing, n=3000, posterior="reference")[:, 0])
@@ -182,7 +182,7 @@ def test_evaluations_are_spent_as_asked(model, holes):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"posterior": "exact"}, "posterior 'exact'\nexpected one of diffusion, reference"),
+        ({"posterior": "exact"}, "posterior 'exact'\nexpected one of auto, diffusion, reference, columns, moments"),
         ({"n": 0}, "n = 0"),
         ({"n": 2.5}, "n = 2.5"),
         ({"n": 10**12}, "(?s)n = 1,000,000,000,000 draws of a single signal on 6 nodes.*take fewer"),

@@ -326,7 +326,12 @@ def test_the_least_probable_readings_are_printed_with_time_and_node(model, tiny,
     frame.to_csv(tmp_path / "x.csv", index=False)
     assert scored(tmp_path, monkeypatch, "--nodes") == 0
     readings = capsys.readouterr().out.split("least probable readings")[1].splitlines()
-    assert readings[2].split()[:5] == ["2024-01-01", "07:00", *model.graph.node_ids[2].split(), readings[2].split()[-1]]
+    assert readings[2].split()[:5] == [
+        "2024-01-01",
+        "07:00:00",
+        *model.graph.node_ids[2].split(),
+        readings[2].split()[-1],
+    ]
     assert float(readings[2].split()[-1]) == pytest.approx(model.node_log_prob(x).min(), rel=1e-4)
 
 

@@ -64,9 +64,9 @@ def test_moments_by_hand():
         return 0.01 * settings.get("width", 128) / 128
 
     assert budget.of_moments(usual, seconds, lambda: 1e6) == {"max_updates": 12_000, "validate_every": 250}
-    assert budget.of_moments(usual, seconds, lambda: 100) == {"max_updates": 8_500, "validate_every": 250}
-    # 850 updates of the usual one; 1,700 of half of it; 3,400 of a quarter
-    expected = {"width": 32, "max_updates": 3_400, "validate_every": 250}
+    assert budget.of_moments(usual, seconds, lambda: 100) == {"max_updates": 7_500, "validate_every": 250}
+    # 750 updates of the usual one; 1,500 of half of it; 3,000 of a quarter
+    expected = {"width": 32, "max_updates": 3_000, "validate_every": 250}
     assert budget.of_moments(usual, seconds, lambda: 10) == expected
     tiny = budget.of_moments(usual, lambda settings: 1.0, lambda: -3.0)  # too late already
     assert (tiny["max_updates"], tiny["validate_every"]) == (1, 1)

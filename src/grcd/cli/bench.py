@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..core.errors import counted
 from . import parsing
 from .options import Device
 
@@ -57,9 +58,9 @@ def run(
         budgets = parsing.numbers(nfe, "--nfe")
         cells = [cell for cell in cells if cell.budget is None or cell.budget in budgets]
     computed, failed = runner.run(cells, results, runs, device, jobs, parsing.settings(chosen or []))
-    print(f"{suite}: {len(cells)} cells, {computed} computed now, {failed} failed")
+    print(f"{suite}: {counted(len(cells), 'cell')}, {computed} computed now, {failed} failed")
     for reason, count in list(runner.failures(cells, results).items())[:REASONS]:
-        print(f"failed: {count} cell{'s' * (count > 1)}: {reason}")
+        print(f"failed: {counted(count, 'cell')}: {reason}")
     print(f"next: grcd bench table {suite} --results {results}" + (f" --settings {settings}" if settings else ""))
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..core.errors import counted
 from . import bench, data, filling, parsing, trained
 from .options import Covariates, Data, Device, Force, Json, Seed, changed, of_run, on_data, refuse_without_data
 
@@ -138,7 +139,7 @@ def train(
     print(f"{run}: {'has finished already' if before else 'finished'}")
     if "settled" in model.facts:
         print(f"  for {minutes:g} minute{'s' * (minutes != 1)} on this machine: {budget.words(model.facts['settled'])}")
-    print(f"  {result['updates']} updates in {result['seconds']:.0f} s; {result['stopped']}")
+    print(f"  {counted(result['updates'], 'update')} in {result['seconds']:.0f} s; {result['stopped']}")
     if model.contest is not None:
         print("\n".join(f"  {line}" for line in model.contest.lines()))
     if in_time:
@@ -195,7 +196,7 @@ def evaluate(
     from ..data.matching import fitted
     from ..evaluation import distances as measured
     from ..evaluation import evaluate as score
-    from ..evaluation.beside import Beside, of_signals
+    from ..evaluation.beside import ALONE, Beside, of_signals
     from ..evaluation.comparison import table as laid_out
     from ..model import load
     from . import windows
@@ -203,7 +204,7 @@ def evaluate(
     if (data is None) == (run is None):
         got = "no data to compare with" if data is None else "--data and --run"
         raise InputError(got, "one of --data FILE and --run RUN", "give one of them")
-    source, common, support, own = {"source": data, **options}, options["common"], None, None
+    source, common, support, own, alone = {"source": data, **options}, options["common"], None, None, False
     if run is not None:
         refuse_without_data(options)
         model = load(run, "cpu")
@@ -213,6 +214,7 @@ def evaluate(
             asked = [name for name, wanted in extra.items() if wanted]
             windows.evaluate(file, model, source, split, common, as_json, asked)
             return
+        alone = model.diffusion.adds_nothing
 
         def own(signals: Any, dataset: Any, split: str) -> Beside:
             return of_signals(signals, model.signals.sample_reference(len(signals)), dataset, split)
@@ -221,17 +223,19 @@ def evaluate(
     table = read_signals(file, nodes=dataset.graph.node_ids)
     signals, _ = fitted(table.values, table.node_ids, dataset.graph, str(file), common=common)
     scores = score(signals, dataset, split, observed_only=observed_only, controls=controls, support=support)
-    beside = None if own is None or dataset.graph.large else own(signals, dataset, split)
+    beside = None if own is None or alone or dataset.graph.large else own(signals, dataset, split)
     beyond = measured(signals, dataset, split) if distances else {}
     if as_json:
         named = {name: distance.to_dict() for name, distance in beyond.items()}
-        more = {"distances": named} if distances else {}
+        more: dict[str, Any] = ({"distances": named} if distances else {}) | ({"network": False} if alone else {})
         print(json.dumps(scores.to_dict() | more | ({} if beside is None else {"reference": beside.to_dict()})))
         return
-    print(f"{file}: {scores.n} signals against the {split} split of {dataset.name} (MMD^2, lower is better)")
+    print(f"{file}: {counted(scores.n, 'signal')} against the {split} split of {dataset.name} (MMD^2, lower is better)")
     print(scores if beside is None else replace(scores, controls={"reference": beside.scores, **scores.controls}))
     if beside is not None:
         print(beside.words())
+    if alone:
+        print(ALONE)
     print("floor: training signals against the same split; unbiased estimates may come out below zero")
     if controls:
         print(
@@ -241,4 +245,4 @@ def evaluate(
         print(f"\n{laid_out(beyond)}")
         print("ratio: value over floor, where the floor is more than chance; ideal: what the same distribution scores")
     if scores.n < FEW:
-        print(f"{scores.n} signals say little: score {FEW} or more")
+        print(f"{counted(scores.n, 'signal says', 'signals say')} little: score {FEW} or more")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ..core.errors import counted
 from .options import Force, Json, on_data
 
 app = typer.Typer(help="Datasets: list, get, inspect and export them.", no_args_is_help=True)
@@ -110,4 +111,6 @@ def export(
     refuse_existing(out, force)
     data = load_dataset(name, **options)
     write_dataset(out, data)
-    print(f"{out}: {len(data.train)} / {len(data.val)} / {len(data.test)} signals on {len(data.graph)} nodes")
+    print(
+        f"{out}: {len(data.train)} / {len(data.val)} / {len(data.test)} signals on {counted(len(data.graph), 'node')}"
+    )

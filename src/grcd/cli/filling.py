@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..core.errors import counted
 from . import parsing, windows
 from .many import Job, Scheduler, Workers
 from .options import Common, Covariates, Device, Every, Force, Observed, Seed, Trained
@@ -24,7 +25,10 @@ Evaluations = Annotated[
 Posterior = Annotated[str, typer.Option(help="diffusion, or reference: that of the fitted reference alone, and quick.")]
 Filling = Annotated[
     str,
-    typer.Option(help="auto: what filled hidden readings best at the end of training; diffusion; or reference."),
+    typer.Option(
+        help="auto: what filled hidden readings best at the end of training; or for all gaps diffusion, reference, "
+        "columns (every node by itself) or moments (every row by itself)."
+    ),
 ]
 Levels = Annotated[str | None, typer.Option(help="Levels to write beside the median, e.g. 0.05,0.95.")]
 Ensemble = Annotated[bool, typer.Option("--ensemble", help="Write all draws too: .npz, .parquet or .nc.")]
@@ -100,9 +104,9 @@ def _impute(
     shape = (n, len(table.series), *table.shape)
     windows.filled(series, table, table.series.times, levels).write(out, laid_out, shape, ensemble)
     gaps = int(((table.series.values != table.series.values) & ~windows.lacking(series)).sum())
-    rows, each = parsing.counted(len(table.series), "row"), parsing.counted(n, "draw")
-    where = f"{len(table.order)} nodes{windows.in_channels(table)}"
-    return f"{out}: {parsing.counted(gaps, 'gap')} in {rows} of {where} filled, {each} each"
+    rows, each = counted(len(table.series), "row"), counted(n, "draw")
+    where = f"{counted(len(table.order), 'node')}{windows.in_channels(table)}"
+    return f"{out}: {counted(gaps, 'gap')} in {rows} of {where} filled, {each} each"
 
 
 def _moments(
@@ -130,10 +134,10 @@ def _moments(
     shape = (draws[0], len(table.x), len(table.order))
     Filled(table.node_ids, table.times, levels, model.unit, clock=table.clock).write(out, fillings, shape, ensemble)
     gaps, signals, each = (
-        parsing.counted(count, what)
+        counted(count, what)
         for count, what in ((int((table.x != table.x).sum()), "gap"), (len(table.x), "signal"), (draws[0], "draw"))
     )
-    return f"{out}: {gaps} in {signals} on {len(table.order)} nodes filled, {each} each"
+    return f"{out}: {gaps} in {signals} on {counted(len(table.order), 'node')} filled, {each} each"
 
 
 def forecast(
@@ -205,18 +209,19 @@ def _forecast(
     table = windows.observed(model, series, files, common, False, every, marks)
     known = windows.covariates(series, covariates)
     size = COPIES * 8 * n * horizon * len(table.order) * len(table.channel_order)
-    memory.refuse_over(size, f"{n:,} draws of {horizon:,} rows on {len(table.order)} nodes", "lower -n or --horizon")
+    what = f"{counted(n, 'draw')} of {counted(horizon, 'row')} on {counted(len(table.order), 'node')}"
+    memory.refuse_over(size, what, "lower -n or --horizon")
     draws = series.forecast(table.series, horizon, n, nfe, seed, posterior, **known)
     times = series.ahead(table.series, horizon)
     shape = (n, horizon, *table.shape)
     parts = [(np.arange(horizon), table.laid_out(draws))]
     windows.filled(series, table, times, levels).write(out, parts, shape, ensemble)
-    return f"{out}: {_ahead(times, horizon)}, {parsing.counted(n, 'draw')} each"
+    return f"{out}: {_ahead(times, horizon)}, {counted(n, 'draw')} each"
 
 
 def _ahead(times: Any, horizon: int) -> str:
     """As "12 rows to come, 2024-03-01 00:05 to 2024-03-01 01:00"."""
     from ..data.times import as_text
 
-    rows = f"{parsing.counted(horizon, 'row')} to come"
+    rows = f"{counted(horizon, 'row')} to come"
     return rows if times is None else f"{rows}, {as_text(times)[0]} to {as_text(times)[-1]}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import parsing
+from ..core.errors import counted
 
 if TYPE_CHECKING:
     from ..cluster.partitions import Partition
@@ -94,7 +94,7 @@ class Job:
         print("\n".join(lines[:LISTED] + [f"... and {len(lines) - LISTED} more"] * (len(lines) > LISTED)))
         before = len(partitions) - len(todo)
         there = f", {before} of which were there already" if before else ""
-        print(f"{out}: {parsing.counted(len(partitions), 'file')}{there}")
+        print(f"{out}: {counted(len(partitions), 'file')}{there}")
 
 
 @dataclass(frozen=True)

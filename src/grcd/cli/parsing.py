@@ -81,11 +81,6 @@ def shares(text: str | None) -> list[float]:
         raise InputError(f"--quantiles {text}", "shares between 0 and 1, with commas", "e.g. 0.05,0.95") from None
 
 
-def counted(n: int, what: str) -> str:
-    """As "1 signal" or "3 signals"."""
-    return f"{n} {what}{'s' * (n != 1)}"
-
-
 def levels(grid: str | None) -> str | list[float] | None:
     """`--grid`: a name, or numbers."""
     if grid is None:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas
 
+from ..core.errors import counted
 from ..core.files import whole
 from ..data.formats.writing import refuse_not_finite, warn_of_formulas
 from ..data.observed import read_observed
 from ..data.origin import Origin
-from ..data.times import as_text
-from . import parsing
 
 if TYPE_CHECKING:
     from ..data.observed_series import ObservedSeries
@@ -70,11 +69,11 @@ def moments(model: GRCD, file: str, posterior: str, nodes: bool, common: bool, s
     likelihood, error = model.log_prob(table.x, posterior, seed=seed)
     refuse_not_finite(np.stack([likelihood, error]), out or "the log-likelihoods")
     times = table.times
-    columns: dict[str, Any] = {"signal": range(len(table.x))} if times is None else {table.clock: as_text(times)}
+    columns: dict[str, Any] = {"signal": range(len(table.x))} if times is None else table.clock.column(times)
     columns |= {"log_likelihood": likelihood, "error": error}
     columns |= {} if (readings == len(model.graph)).all() else {"readings": readings}
     each = pandas.DataFrame(model.node_log_prob(table.x)[:, table.order], columns=table.node_ids) if nodes else None
-    summary = f"{parsing.counted(len(table.x), 'signal')}, log-likelihood {likelihood.mean():.2f} on average"
+    summary = f"{counted(len(table.x), 'signal')}, log-likelihood {likelihood.mean():.2f} on average"
     summary += f", each known to {error.mean():.2f} (95 %)"
     return Scores(pandas.DataFrame(columns), each, summary, "all others of their signals")
 
@@ -85,7 +84,7 @@ def rows(series: SeriesModel, table: ObservedSeries, covariates: dict[str, Any],
     readings = (~np.isnan(x)).sum(axis=(1, 2))
     likelihood = series.log_prob(table.series, **covariates)
     refuse_not_finite(likelihood[readings > 0], "the log-likelihoods")
-    columns: dict[str, Any] = {"row": range(len(x))} if times is None else {table.clock: as_text(times)}
+    columns: dict[str, Any] = {"row": range(len(x))} if times is None else table.clock.column(times)
     columns |= {"log_likelihood": likelihood}
     columns |= {} if (readings == x[0].size - len(series.lacking)).all() else {"readings": readings}
     each = None
@@ -94,5 +93,5 @@ def rows(series: SeriesModel, table: ObservedSeries, covariates: dict[str, Any],
         names = [f"{node} {name}" for node in table.node_ids for name in table.variables] or table.node_ids
         each = pandas.DataFrame(values.reshape(len(values), -1), columns=names)
     mean = likelihood[readings > 0].mean() if readings.any() else 0.0
-    summary = f"{parsing.counted(len(x), 'row')}, log-likelihood {mean:.2f} on average, each given the rows about it,"
+    summary = f"{counted(len(x), 'row')}, log-likelihood {mean:.2f} on average, each given the rows about it,"
     return Scores(pandas.DataFrame(columns), each, f"{summary} under the reference", "the other nodes in their windows")

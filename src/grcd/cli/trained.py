@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..core.errors import counted
 from . import parsing, windows
 from .many import Job, Scheduler, Workers
 from .options import (
@@ -123,9 +124,9 @@ def _sample(
     share = parsing.share(start)
     signals = model.signals.sample(n, nfe, seed, solver, rho, grid, precision=precision, start=share)
     write_signals(out, signals, model.graph.node_ids, model.unit)
-    evaluated = f"{parsing.counted(nfe, 'network evaluation')} each"
+    evaluated = f"{counted(nfe, 'network evaluation')} each"
     by = "from the reference" if model.diffusion.adds_nothing else evaluated
-    return f"{out}: {parsing.counted(n, 'signal')} on {len(model.graph)} nodes, {by}"
+    return f"{out}: {counted(n, 'signal')} on {counted(len(model.graph), 'node')}, {by}"
 
 
 def _sample_windows(
@@ -133,16 +134,18 @@ def _sample_windows(
 ) -> str:
     from ..core.errors import whole_number
     from ..data.formats.windows import Windows, write_windows
+    from ..data.origin import Origin
 
     whole_number("n", n)
     known = windows.covariates(series, file)
     signals, times = series.sample(n, nfe, seed, parsing.moment(start), **known)
-    made = Windows(signals, model.graph.node_ids, series.channels, series.units, times)
+    clock = Origin.of_run(model.facts).clock
+    made = Windows(signals, model.graph.node_ids, series.channels, series.units, times, clock)
     write_windows(out, made, windows.lacking(series))
-    rows, nodes = parsing.counted(series.space.steps, "row"), len(model.graph)
+    rows, nodes = counted(series.space.steps, "row"), counted(len(model.graph), "node")
     network = model.result.get("network", True)
-    how = f"{parsing.counted(nfe, 'network evaluation')} each" if network else "from the reference"
-    return f"{out}: {parsing.counted(n, 'window')} of {rows} on {nodes} nodes, {how}"
+    how = f"{counted(nfe, 'network evaluation')} each" if network else "from the reference"
+    return f"{out}: {counted(n, 'window')} of {rows} on {nodes}, {how}"
 
 
 def augment(
@@ -183,9 +186,7 @@ def augment(
     variations = model.augment(table.x, strength, n, nfe, seed)[:, :, table.order]
     times = table.times if n == 1 else None  # of several variations none is the one of that time
     write_signals(out, variations.reshape(-1, len(table.order)), tuple(table.node_ids), model.unit, times, table.clock)
-    print(
-        f"{out}: {parsing.counted(n, 'variation')} of {parsing.counted(len(table.x), 'signal')}, strength {strength:g}"
-    )
+    print(f"{out}: {counted(n, 'variation')} of {counted(len(table.x), 'signal')}, strength {strength:g}")
 
 
 def _augment_rows(
@@ -206,8 +207,8 @@ def _augment_rows(
     varied = table.laid_out(series.augment(table.series, strength, n, nfe, seed, **known))
     varied = varied.reshape(-1, *varied.shape[2:])
     windows.filled(series, table, table.series.times if n == 1 else None, ()).write_rows(out, varied)
-    rows = parsing.counted(len(table.series), "row")
-    print(f"{out}: {parsing.counted(n, 'variation')} of {rows}, strength {strength:g}")
+    rows = counted(len(table.series), "row")
+    print(f"{out}: {counted(n, 'variation')} of {rows}, strength {strength:g}")
 
 
 def score(

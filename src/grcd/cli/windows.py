@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core import ranks
+from ..core.errors import counted
 from ..core.progress import quiet
 from .options import located
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from ..evaluation.beside import Beside
     from ..model import GRCD
     from ..series_model import SeriesModel
-
-READINGS = 1 << 18  # of a window, at most, if nobody says how long it is to be
 
 
 # -- training --------------------------------------------------------------------------------------------------------
@@ -92,26 +91,16 @@ def of_moments(settings: Iterable[str]) -> bool:
 
 
 def _suggested(data: SeriesDataset) -> int:
-    """What the inspection suggests of the training rows, if the validation rows gain by it."""
-    from ..report import in_time
-    from ..training import past
+    """What the inspection says of these data, too."""
+    from ..report.window import Window
 
-    train, val = data.part("train"), data.part("val")
-    steps = in_time.facts(train, data.channels, data.units)["window_suggested"]
-    most = READINGS // (len(data.graph) * len(data.channels))
-    steps = max(1, min(steps, most, max(s.stop - s.start for s in val.stretches)))
-    gain = past.gain(train, val, steps) if steps > 1 else 0.0
-    if gain <= 0:
-        why = (
-            "validation rows gain nothing by the past or the calendar"
-            if steps > 1
-            else "a row says little of the next one"
-        )
-        _decided(f"window: 1 row, for {why}; --window T takes T all the same")
-        return 1
-    rows = spell(steps, data.series.interval)
-    _decided(f"window: {rows}; a validation reading gains {gain:.2f} nats by time. --window 1 takes single rows")
-    return steps
+    window = Window.of(data)
+    if window.steps == 1:
+        _decided(f"window: 1 row, for {window.why}; --window T takes T all the same")
+    else:
+        rows = spell(window.steps, data.series.interval)
+        _decided(f"window: {rows}; {window.why}. --window 1 takes single rows")
+    return window.steps
 
 
 def _decided(what: str) -> None:
@@ -124,7 +113,7 @@ def spell(steps: int, interval: Any) -> str:
     """As "12 rows (1h)"."""
     from ..data.series import readable
 
-    rows = f"{steps} row{'s' * (steps != 1)}"
+    rows = counted(steps, "row")
     return rows if interval is None else f"{rows} ({readable(steps * interval)})"
 
 
@@ -311,21 +300,27 @@ def evaluate(
     from ..core.errors import InputError
     from ..data import load_series
     from ..evaluation import windows as evaluation
+    from ..evaluation.beside import ALONE
 
     if asked:
-        do = f"leave {'it' if len(asked) == 1 else 'them'} out: the run's own reference is beside anyway"
+        do = f"leave {'it' if len(asked) == 1 else 'them'} out: a network has the run's own reference beside it anyway"
         raise InputError(f"{', '.join(asked)} for windows", "aMMD and the floor: the rest is of single rows", do)
     data = load_series(**source)
     signals = read_samples(file, data, common)
     scores = evaluation.evaluate(signals, data, split)
-    beside = _reference(model, signals, data, split)
+    alone = not model.result.get("network", True)
+    beside = None if alone else _reference(model, signals, data, split)
     if as_json:
-        print(json.dumps(scores.to_dict() | ({} if beside is None else {"reference": beside.to_dict()})))
+        more = {"network": False} if alone else {} if beside is None else {"reference": beside.to_dict()}
+        print(json.dumps(scores.to_dict() | more))
         return
-    print(f"{file}: {scores.n} windows against those of the {split} split of {data.name} (MMD^2, lower is better)")
+    made = counted(scores.n, "window")
+    print(f"{file}: {made} against those of the {split} split of {data.name} (MMD^2, lower is better)")
     print(scores if beside is None else replace(scores, controls={"reference": beside.scores}))
     if beside is not None:
         print(beside.words())
+    if alone:
+        print(ALONE)
     print("floor: training windows against the same split; unbiased estimates may come out below zero")
 
 

@@ -65,6 +65,11 @@ def shortened(name: object, most: int = 40) -> str:
     return text if len(text) <= most else f"{text[: most - 12]}\u2026{text[-11:]}"
 
 
+def counted(n: int, one: str, several: str = "") -> str:
+    """As "1 row" or "1,200 rows"; ``several`` is for what gets no s at its end: "1 node has", "2 nodes have"."""
+    return f"{n:,} {one if n == 1 else several or f'{one}s'}"
+
+
 def some(names: Iterable[object], limit: int = 5) -> str:
     """A short list for a message: the first few names and how many more there are."""
     short = [shortened(name, 100) for name in names]

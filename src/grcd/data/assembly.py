@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..core.errors import InputError, some
+from ..core.errors import InputError, counted, some
 from ..core.rows import evenly
 from ..graphs.graph import Graph
 from ..graphs.space import SignalSpace
@@ -72,7 +72,7 @@ def _assembled(name: str, table: Table, network: Graph, options: Options, where:
     own = [rows[split] for split in apart]
     filled = gaps.fill(table.values, policy, together, graph.node_ids, table.times, own)
     rows, dropped = _kept(table.values, rows, options.cap or (), policy)
-    notes += (Note(f"{dropped} rows have no reading at all", "left out"),) * bool(dropped)
+    notes += (Note(f"{counted(dropped, 'row has', 'rows have')} no reading at all", "left out"),) * bool(dropped)
     origin = Origin(
         source=where,
         unit=unit,
@@ -170,9 +170,11 @@ def marker_notes(values: np.ndarray, markers: Sequence[float]) -> list[Note]:
     silent, far = None if 0 in markers else gaps.silent_zeros(values), gaps.far_constant(values)
     notes = []
     if silent is not None:
-        where = f"at {silent.nodes} node{'s' * (silent.nodes != 1)}, where others are about {silent.usual:.3g}"
+        where = f"at {counted(silent.nodes, 'node')}, where others are about {silent.usual:.3g}"
         what = f"{silent.share:.1%} of the readings are exactly 0, {where}"
-        notes.append(Note(what, "they look like gaps: if 0 marks a missing reading, --missing 0"))
+        notes.append(
+            Note(what, "if 0 marks a missing reading, --missing 0; else they are learned as the readings they are")
+        )
     if far is not None and not (silent is not None and far == 0):
         value = f"{far:.15g}"
         what = f"many readings are exactly {value}, far from all others"

@@ -14,6 +14,7 @@ import numpy as np
 from ..core.errors import InputError, some
 from .formats.table import Table
 from .notes import Note
+from .written_times import PLAIN, TimeColumn
 
 UNNAMED = "value"  # the only channel of a file that does not say what it measures
 
@@ -29,6 +30,7 @@ class Channels:
     times: np.ndarray | None = None  # (rows,) datetime64[ns] or numbers, ascending
     labels: np.ndarray | None = None  # (rows,) what the split column says
     notes: tuple[Note, ...] = ()
+    clock: TimeColumn = PLAIN  # of the first table
 
     @classmethod
     def of(cls, tables: Mapping[str, Table], where: str) -> Channels:
@@ -50,7 +52,7 @@ class Channels:
                 labels[rows] = part.labels
         notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
         names, units = tuple(name or UNNAMED for name in tables), tuple(part.unit for part in parts)
-        return cls(values, names, units, ids, times, labels, notes)
+        return cls(values, names, units, ids, times, labels, notes, parts[0].clock)
 
     def with_units(self, unit: str | None) -> Channels:
         """With units named by the user: one for all channels, or as many with commas between them."""

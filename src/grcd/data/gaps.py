@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.errors import InputError, some, unknown
+from ..core.errors import InputError, counted, some, unknown
 from ..core.rows import blocks
 
 ZEROS, CLEAR = 0.01, 3.0  # a share of exact zeros, and standard deviations between them and all other readings
@@ -156,7 +156,7 @@ def _refuse_unseen(mask: np.ndarray, train: Rows, node_ids: Sequence[str]) -> No
     never = [node_ids[int(place)] for place in np.flatnonzero(mask[train].all(axis=0))]
     if never:
         raise InputError(
-            f"{len(never)} nodes without a reading among the training rows: {some(never)}",
+            f"{counted(len(never), 'node')} without a reading among the training rows: {some(never)}",
             "some training readings at every node",
             "leave those nodes out (--drop NAME), or split the rows otherwise (--split-by)",
         )

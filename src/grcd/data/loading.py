@@ -71,12 +71,19 @@ def load_rows(source: str | Path, graph: str | Path | Graph | None = None, **opt
         signals = opened(source, graph, **options)
     except SeveralChannels:
         return load_series(source, graph, **options)
-    if not _in_time(signals):
+    data = rows_of(signals)
+    if data is None:
         return _settled(signals)
-    network, channels = _with_graph(signals.graph, signals.where), Channels.of({"": signals.table}, signals.where)
-    data = assembled(signals.name, channels, network, signals.options, signals.where)
     notes.warn(data.notes)
     return data
+
+
+def rows_of(signals: Opened) -> SeriesDataset | None:
+    """What was opened, as a series; None where rows are single moments."""
+    if not _in_time(signals):
+        return None
+    network, channels = _with_graph(signals.graph, signals.where), Channels.of({"": signals.table}, signals.where)
+    return assembled(signals.name, channels, network, signals.options, signals.where)
 
 
 def _in_time(signals: Opened) -> bool:

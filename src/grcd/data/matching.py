@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..core.errors import InputError, some
+from ..core.errors import InputError, counted, some
 from ..core.rows import blocks
 from ..graphs.graph import Graph
 from .notes import Note
@@ -24,7 +24,9 @@ def matched(values: np.ndarray, ids: Sequence[str] | None, graph: Graph, where: 
     if ids is None or graph.named:
         return _by_name(values, ids, graph, where, common)
     if len(ids) != len(graph):
-        raise InputError(f"{len(ids)} columns in {where}", f"{len(graph)}, as the graph has nodes", "name its nodes")
+        raise InputError(
+            f"{counted(len(ids), 'column')} in {where}", f"{len(graph)}, as the graph has nodes", "name its nodes"
+        )
     note = Note("the graph has no node names", f"its order is taken to be that of the columns in {where}")
     notes = () if tuple(ids) == graph.node_ids else (note,)
     return values, replace(graph, node_ids=tuple(ids), named=True), notes

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.errors import InputError, InputWarning, some
+from ..core.errors import InputError, InputWarning, counted, some
 from ..core.rows import blocks, observed_mean, parts
 from ..graphs.graph import Graph
 from ..graphs.space import SignalSpace
@@ -96,7 +96,7 @@ class UnusableNodes(InputError):
 def _refuse_nodes(which: np.ndarray, graph: Graph, what: str, expected: str) -> None:
     if which.any():
         names = [graph.node_ids[i] for i in np.flatnonzero(which)]
-        got = f"{len(names)} nodes {what}: {some(names)}"
+        got = f"{counted(len(names), 'node')} {what}: {some(names)}"
         raise UnusableNodes(got, expected, "leave those nodes out (--drop NAME)", names)
 
 
@@ -133,8 +133,8 @@ def warn_of_empty(x: np.ndarray) -> None:
     """Signals to fill (signals, nodes) of which nothing was observed: that can be done all the same."""
     empty = int(np.isnan(x).all(axis=1).sum())
     if empty:
-        note = f"{empty} of {len(x)} signals have no reading at all:"
-        warnings.warn(f"{note} they are drawn as if nothing were known of them", InputWarning, stacklevel=4)
+        note = f"{empty} of {counted(len(x), 'signal')} without any reading:"
+        warnings.warn(f"{note} drawn as if nothing were known", InputWarning, stacklevel=4)
 
 
 def warn_of_units(x: np.ndarray, moments: Normalizer, graph: Graph, channels: Sequence[str] = ("",)) -> None:

@@ -19,6 +19,7 @@ from .formats.table import NoLabel, Table
 from .matching import fitted
 from .normalizer import check_signals
 from .notes import Note, warn
+from .written_times import PLAIN, TimeColumn
 
 T = TypeVar("T")
 
@@ -31,7 +32,7 @@ class Observed:
     times: np.ndarray | None  # (signals,)
     node_ids: list[str]  # in the order of the file
     order: list[int]  # where in the model's order these are
-    clock: str = "time"  # what its column of times is called
+    clock: TimeColumn = PLAIN  # what its column of times is called, and how they are written
 
 
 def read_observed(

@@ -26,6 +26,7 @@ from .notes import Note, warn
 from .observed import unlabelled, with_gaps, without
 from .series import Series, interval_of
 from .timeline import refuse_interval
+from .written_times import PLAIN, TimeColumn
 
 NAMELESS = ("", UNNAMED)
 
@@ -51,7 +52,7 @@ class ObservedSeries:
     channel_order: list[int]  # where in the model's order these channels are
     units: tuple[str, ...]  # the model's, in the order of the files
     long: bool  # whether a table that goes out has a row a reading
-    clock: str = "time"  # what its column of times is called
+    clock: TimeColumn = PLAIN  # what its column of times is called, and how they are written
 
     def laid_out(self, values: np.ndarray) -> np.ndarray:  # (..., nodes, channels) -> (..., nodes[, channels])
         """In the order of the files; without an axis of channels where they name none."""
@@ -92,8 +93,7 @@ def read_observed_series(
     warn((*channels.notes, *notes, *more, *_unit_notes(channels, wanted, where)))
     units = tuple(wanted.units[k] for k in places) if wanted.units else ()
     variables = tuple(wanted.channels[k] for k in places) if own or len(places) > 1 else ()
-    clock = next(iter(tables.values())).clock
-    return ObservedSeries(series, node_ids, order, variables, places, units, long, clock)
+    return ObservedSeries(series, node_ids, order, variables, places, units, long, channels.clock)
 
 
 def _known_channels(

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from .written_times import TimeColumn, Written
+
 KEYS = {"options": "asked"}  # fields that are written under another name
 # What a run's manifest is checked for.
-ENTRIES: dict[str, Any] = {"asked?": {}, "command?": str, "folder?": str, "unit?": str}
+ENTRIES: dict[str, Any] = {"asked?": {}, "command?": str, "folder?": str, "unit?": str, "written?": [str]}
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Origin:
     cap: list[int] | None = None
     every: str | None = None  # the clock that rows were put on
     channels: list[str] | None = None  # of a series
+    written: list[str] | None = None  # how its times are written: pattern and offset from UTC (see ``written_times``)
     options: dict[str, Any] | None = None  # those of ``load_dataset`` that bring the same data again, source included
     command: str | None = None  # that trained the run
     folder: str | None = None  # in which it was given: where relative paths start
@@ -58,6 +61,11 @@ class Origin:
         return self.split_by if self.split_by not in ("chronological", "random") else None
 
     @property
+    def clock(self) -> TimeColumn:
+        """The column of times of what is generated: under the name that such files have, written as they were."""
+        return TimeColumn(written=None if self.written is None else Written(*self.written))
+
+    @property
     def common(self) -> bool:
         """Whether the options left out what only the signals or only the graph had."""
         return bool((self.options or {}).get("common", False))
@@ -70,6 +78,7 @@ class Origin:
         return {KEYS.get(key, key): value for key, value in kept.items()} | self.further
 
     def prepared(self) -> dict[str, Any]:
-        """How the signals were prepared: all that is known but for options, command and its folder."""
-        aside = {KEYS["options"], "command", "folder"}
+        """How the signals were prepared: all that is known but for what only commands need: options, command and its
+        folder, and how times are written."""
+        aside = {KEYS["options"], "command", "folder", "written"}
         return {key: value for key, value in self.to_dict().items() if key not in aside}

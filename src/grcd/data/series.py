@@ -20,7 +20,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..core.errors import InputError
+from ..core.errors import InputError, counted
 
 REGULAR = 0.9  # share of all steps that are of one length, or else the times are irregular
 MOST_ROWS = 10**8  # of a regular series
@@ -90,8 +90,9 @@ class Series:
         """Refuse windows of so many steps, where no stretch is as long; ``which`` rows these are, for the message."""
         longest = max((s.stop - s.start for s in self.stretches), default=0)
         if longest < steps:
+            most = counted(longest, f"{which} row")
             raise InputError(
-                f"a window of {steps} rows, and {longest} {which} rows at most between two breaks",
+                f"a window of {counted(steps, 'row')}, and {most} at most between two breaks",
                 f"windows of up to {longest} rows" if longest > 1 else "several rows without a break",
                 f"--window {max(1, longest)} or less, or more rows; breaks in the times go with --every",
             )

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..core.errors import InputError, shortened, some, unknown
+from ..core.errors import InputError, counted, shortened, some, unknown
 from ..graphs.graph import Graph
 from . import gaps, outliers, splits
 from .assembly import leave_out, marker_notes
@@ -101,6 +101,7 @@ def assembled(
         split_by=options.split_by or "chronological",
         every=options.every,
         channels=list(channels.names),
+        written=channels.clock.as_list(),
     )
     return SeriesDataset(
         name,
@@ -134,7 +135,7 @@ def _matched(
     numbers = Table(np.arange(channels.values.shape[1], dtype=float)[None], channels.node_ids)
     numbers, network = leave_out(options.drop, numbers, network)
     if numbers.node_ids is None and numbers.values.shape[1] != len(network):
-        counts = f"{numbers.values.shape[1]} nodes without names in {where}"
+        counts = f"{counted(numbers.values.shape[1], 'node')} without names in {where}"
         raise InputError(counts, f"{len(network)}, as the graph has nodes", "name them, or check the graph")
     places, graph, notes = matched(numbers.values, numbers.node_ids, network, where, options.common)
     columns = places[0].astype(int)
@@ -203,7 +204,7 @@ def _refuse_unseen(train: np.ndarray, graph: Graph) -> None:
     never = [graph.node_ids[i] for i in np.flatnonzero(np.isnan(train).all(axis=(0, 2)))]
     if never:
         raise InputError(
-            f"{len(never)} nodes without a reading among the training rows: {some(never)}",
+            f"{counted(len(never), 'node')} without a reading among the training rows: {some(never)}",
             "some training readings at every node",
             "leave those nodes out (--drop NAME), or split the rows otherwise (--split-by)",
         )
@@ -220,6 +221,9 @@ def _notes(series: Series, channels: Channels, graph: Graph, options: Options) -
     for k in np.flatnonzero(lacking.any(axis=0)).tolist():
         nodes = [graph.node_ids[i] for i in np.flatnonzero(lacking[:, k])]
         notes.append(
-            Note(f"{len(nodes)} nodes have no {channels.names[k]}: {some(nodes)}", "those columns are left open")
+            Note(
+                f"{counted(len(nodes), 'node has', 'nodes have')} no {channels.names[k]}: {some(nodes)}",
+                "those columns are left open",
+            )
         )
     return notes

@@ -2,7 +2,8 @@
 
 Held-out rows are cut into a few parts, one after the other, and both are compared with each. What the network gains is
 the difference of their aMMD over all rows; what chance makes of it is the spread of the differences between parts, by
-Student's t. Fewer than ``LEAST`` held-out rows say nothing.
+Student's t. Fewer than ``LEAST`` held-out rows say nothing. A run without a network has nothing to be put beside its
+reference, which is all it has: that is said, and the floor is left.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ..metrics.chance import chance
 from . import windows
 from .ammd import Scores, ammd, held_out
 
+ALONE = "This run uses no network: what it generates is its reference's, and only the floor is beside it."
 LEAST, PART, PARTS = 20, 10, 8  # held-out signals, those of a part, and parts at most
 
 

@@ -9,7 +9,8 @@ three families (see ``hiding``), for what is best at one need not be at another,
     columns
     the reference, where its error (mean absolute and CRPS added) is less by more than one standard error in that
     family, or over all of them together: else the smaller one is the safer one
-    moments, where their error is less than that by more than one standard error in that family
+    moments, where their error is less than that of columns by as much in that family, or less than that of the
+    reference: neither of the two is the smaller one
     the network, if over all families together its gain is more than chance
 
 What gains over all families is taken in each, but for those where it loses more than one standard error: what few
@@ -24,12 +25,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ..core.errors import InputWarning
+from ..core.errors import InputError, InputWarning
 from ..core.tables import aligned, number
 from ..metrics.chance import chance, standard_error
 from ..tasks.columns import Columns
@@ -98,6 +99,13 @@ class Family:
         count = len(held), len(np.unique(held.group))
         own = {name: process.to_dict() for name, process in processes.items()}
         return cls(errors, won, rival, ours, theirs, known, *count, validated=alone, **own)  # type: ignore[arg-type]
+
+    @property
+    def tuned(self) -> list[str]:
+        """Candidates with numbers that were chosen on the readings that they are judged by; the mean with the spread of
+        training rows has none."""
+        columns = any(self.columns.get("rho", ())) or any(spread != 1 for spread in self.columns.get("spread", ()))
+        return [COLUMNS] * columns + [MOMENTS] * bool(self.moments)
 
     @property
     def way(self) -> Way:
@@ -172,6 +180,12 @@ class Contest:
         head.append(["", *(cell for _ in names for cell in (f"MAE{self.unit}", "CRPS", "in 90 %"))])
         yield from aligned([*head, *(self._line(method) for method in methods)], 10).splitlines()
         yield f"* is used by impute (--posterior auto): {self.used()}"
+        chosen = {name for family in self.families.values() for name in family.tuned}
+        if tuned := [TITLES[name].removeprefix("ours: ") for name in OURS if name in chosen]:
+            yield (
+                f"{_listed(tuned)}: shrinkage and spread were chosen on these same held-out rows, which flatters; "
+                "competitors have nothing to choose"
+            )
         for name, family in self.families.items():
             if family.validated:
                 (beside, errors), *_ = family.validated.items()
@@ -215,7 +229,11 @@ def decided(found: Mapping[str, Found]) -> dict[str, Family]:
         for name, gain, own, pooled in _gains(held, dict.fromkeys(held, COLUMNS), REFERENCE, standard_error)
     }
     of_moments = {name: each for name, each in held.items() if MOMENTS in each.draws}
-    small |= {name: MOMENTS for name, gain, own, _ in _gains(of_moments, small, MOMENTS, standard_error) if gain > own}
+    small |= {
+        name: MOMENTS
+        for name, gain, own, _ in _gains(of_moments, small, MOMENTS, standard_error)
+        if gain > (own if small[name] == COLUMNS else 0)
+    }
     validated = {name: each[1] for name, each in found.items() if NETWORK in each[1].draws}
     network = {
         name: pooled and not gain < -own for name, gain, own, pooled in _gains(validated, small, NETWORK, chance)
@@ -243,6 +261,23 @@ def _gains(
 def _listed(names: list[str]) -> str:
     """As "points, spells and sensors"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def ways(contest: Contest | None, posterior: str, families: np.ndarray) -> dict[Way, np.ndarray]:
+    """What gaps by family are filled by, and where: for "auto" each by the candidate that won at its kind, and it is
+    said where a competitor is ahead; else all by a candidate that was tried, which has numbers of its own for each
+    kind. Empty for "auto" where there was no contest."""
+    if posterior == "auto":
+        if contest is not None:
+            contest.warn(families)
+        return {} if contest is None else contest.ways(families)
+    tried = {} if contest is None else contest.families
+    own = {name: replace(family, won=posterior) for name, family in tried.items() if getattr(family, posterior)}
+    if contest is None or not own:
+        got = f"posterior {posterior!r} of a run that did not try it at the end of training"
+        why = "train it again" if contest is None else "trainings try it where there are rows enough"
+        raise InputError(got, "one of auto, diffusion, reference", f"take auto; {why}")
+    return replace(contest, families=own).ways(families)
 
 
 def merged(

@@ -9,9 +9,8 @@
 All of it is decided by a seed. What was never recorded is not hidden. Where a table has silent spells of its own, what
 is hidden of it may be as long as they are.
 
-**Gaps of a table** are of the same families: up to ``SHORT`` rows in a row, and shorter than half a window, they are
-points (as long as a quarter of all readings at random makes them); longer than two windows, or as long as a stretch, a
-silent sensor; and spells between.
+**Gaps of a table** are of the same families: up to ``SHORT`` rows in a row they are points (as long as a quarter of all
+readings at random makes them); longer than two windows, or as long as a stretch, a silent sensor; and spells between.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def families(series: Series, steps: int) -> np.ndarray:  # (rows, nodes, channel
     gap, length = np.isnan(series.values), runs(series)
     whole = np.concatenate([np.full(s.stop - s.start, s.stop - s.start) for s in series.stretches])
     silent = (length > 2 * steps) | (length == whole[:, None, None])
-    family = np.where(silent, 2, np.where(length >= max(2, min(steps // 2, SHORT + 1)), 1, 0))
+    family = np.where(silent, 2, np.where(length > SHORT, 1, 0))
     return np.where(gap, family, -1)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.errors import InputError, some
+from ..core.errors import InputError, counted, some
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class EdgeList:
         if len(bad):
             at = [f"{self._edge(e)} ({self.values[e]:g})" for e in bad[:4]]
             raise InputError(
-                f"{len(bad)} edges with a {value} that is negative or not finite: {some(at, 3)}",
+                f"{counted(len(bad), 'edge')} with a {value} that is negative or not finite: {some(at, 3)}",
                 "finite numbers from 0 up",
                 "correct or remove those edges",
             )

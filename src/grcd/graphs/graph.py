@@ -31,7 +31,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ..core.errors import InputError, shortened, some, unknown
+from ..core.errors import InputError, counted, shortened, some, unknown
 from .edges import EdgeList, checked_ids
 from .weights import checked_positions, kernel, nearest
 
@@ -252,7 +252,8 @@ class Graph:
     def __repr__(self) -> str:
         """Two lines: how large, and where its weights are from."""
         named = f" ({some(self.node_ids, 3)})" if self.named else ""
-        return f"Graph of {len(self):,} nodes{named}, {self.pairs:,} pairs\n  {shortened(self.origin, 110)}"
+        size = f"{counted(len(self), 'node')}{named}, {counted(self.pairs, 'pair')}"
+        return f"Graph of {size}\n  {shortened(self.origin, 110)}"
 
     @cached_property
     def degree(self) -> np.ndarray:  # (nodes,)

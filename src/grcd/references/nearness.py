@@ -21,6 +21,8 @@ far with few rows, and hardly at all with thousands.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -36,6 +38,7 @@ PAIRS = 100_000  # of nodes that the curve goes through, at most
 LEAST = 1e-4  # eigenvalue
 
 
+@lru_cache(maxsize=2)  # several laws ask in turn
 def path_lengths(graph: Graph) -> np.ndarray:  # (nodes, nodes)
     """From node to node along the graph; infinite where there is no path."""
     from scipy.sparse.csgraph import shortest_path

@@ -5,7 +5,8 @@ of the variance of held-out readings that a mean by time of day and weekend take
 **A window** is suggested: the longest in ``WINDOWS`` of which what the calendar leaves over is correlated by ``HELPS``
 or more at half its length, that has no more than ``MOST`` readings, and that fits ten times into the longest stretch of
 rows without a break. Where even neighbouring rows have less than ``LEAST`` it is one row, or a short one if the
-calendar explains ``SHARE`` or more: single rows do not know what time it is.
+calendar explains ``SHARE`` or more: single rows do not know what time it is. Whether a training takes what is
+suggested, is decided in ``window``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..core.errors import counted
 from ..core.rows import evenly
 from ..data.clock import Clock
 from ..data.series import Series, readable
@@ -32,23 +34,37 @@ TRAINING = 0.7  # share of the rows, the first ones, that the calendar's mean is
 
 def facts(series: Series, channels: Sequence[str], units: Sequence[str]) -> dict[str, Any]:
     """Interval, breaks, autocorrelation, what the calendar explains, a window; and what is missing by channel."""
-    nodes = evenly(series.values.shape[1], max(1, ENTRIES // max(1, len(series) * len(channels))))
-    some = Series(series.values[:, nodes].astype(np.float64), series.times, series.borders)
-    lags = _lags(series)
+    some, lags = _some(series), _lags(series)
     explained, left = _calendar(some)
-    longest = max(s.stop - s.start for s in series.stretches)
     return {
         "interval": None if series.interval is None else readable(series.interval),
         "breaks": len(series.breaks),
-        "longest_stretch": longest,
+        "longest_stretch": _longest(series),
         "channels": {
             name: {"unit": unit or None, "missing": float(np.isnan(part).mean()), "range": _range(part)}
             for name, unit, part in zip(channels, units, np.moveaxis(series.values, -1, 0), strict=True)
         },
         "autocorrelation": dict(zip(lags, _mean(some, np.array([*lags.values()], dtype=int)), strict=True)),
         "calendar_explains": explained,
-        "window_suggested": _window(left, longest, series.values[0].size, explained or 0.0),
+        "window_suggested": _window(left, _longest(series), series.values[0].size, explained or 0.0),
     }
+
+
+def suggested(series: Series) -> int:
+    """The window alone."""
+    explained, left = _calendar(_some(series))
+    return _window(left, _longest(series), series.values[0].size, explained or 0.0)
+
+
+def _some(series: Series) -> Series:
+    """As many nodes as are looked at."""
+    nodes, channels = series.values.shape[1:]
+    chosen = evenly(nodes, max(1, ENTRIES // max(1, len(series) * channels)))
+    return Series(series.values[:, chosen].astype(np.float64), series.times, series.borders)
+
+
+def _longest(series: Series) -> int:
+    return max(s.stop - s.start for s in series.stretches)
 
 
 def _range(values: np.ndarray) -> list[float] | None:
@@ -109,6 +125,8 @@ def lines(f: dict[str, Any]) -> list[tuple[str, str]]:
         share = f"{f['calendar_explains']:.0%} of held-out variance" if f["calendar_explains"] > 0 else "nothing"
         shown.append(("calendar", f"time of day and weekend explain {share}"))
     window = f["window_suggested"]
+    if "window_why" in f:
+        return [*shown, ("window", f"{counted(window, 'row')}: {f['window_why']}")]
     helps = f"{window} rows suggested" if window > 1 else "none suggested: neither the past nor the calendar helps"
     return [*shown, ("window", helps)]
 

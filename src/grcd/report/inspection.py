@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.errors import InputError, some
+from ..core.errors import InputError, InputWarning, counted, some
 from ..core.rows import blocks
 from ..data import catalog, gaps, kinds, outliers
 from ..data.assembly import Opened, leave_out
@@ -26,7 +27,7 @@ from ..data.catalog.named import Published
 from ..data.channels import Channels
 from ..data.formats.channels import named
 from ..data.formats.table import SeveralChannels, Table
-from ..data.loading import opened, opened_series
+from ..data.loading import opened, opened_series, rows_of
 from ..data.normalizer import UnusableNodes
 from ..data.notes import Note
 from ..data.options import Options
@@ -37,6 +38,7 @@ from ..graphs.graph import Graph
 from ..references.covariance import ledoit_wolf
 from ..references.gaussian import off_diagonal_energy, spectral
 from . import in_time, screen
+from .window import Window
 
 KAPPA, LARGEST_SNR = 2.0, 7.2
 FEW = 500  # training signals below which covariance and network have little to learn from
@@ -108,7 +110,8 @@ def inspect(
     table, network = _left(data)
     readings = _Readings.of(table, data.options)
     time = _in_time(data, table, warnings)
-    steps = _steps(data, time)
+    window = _window(data)
+    steps, time = 1 if window is None else window.steps, _with_window(time, window)
     problems += readings.problems()
     warnings += readings.limits()
     graph_facts, method = {}, {}
@@ -133,11 +136,22 @@ def _left(data: Opened) -> tuple[Table, Graph | None]:
     return leave_out(data.options.drop, data.table, data.graph)
 
 
-def _steps(data: Opened, time: dict) -> int:
-    """Rows of a window, as `grcd train` would suggest them of such a file."""
-    apart = data.options.fill not in (None, "none") or data.options.cap
-    taken = time and time["interval"] and data.where not in catalog.DATASETS and not apart
-    return time["window_suggested"] if taken and not (data.graph is not None and data.graph.large) else 1
+def _window(data: Opened) -> Window | None:
+    """What `grcd train` takes of such a file; None where it takes rows by themselves, or cannot take any."""
+    if data.graph is None:
+        return None
+    try:
+        with catch_warnings():
+            simplefilter("ignore", InputWarning)  # there is a remark on irregular times already
+            rows = rows_of(data)
+    except InputError:  # which is among the problems
+        return None
+    return None if rows is None else Window.of(rows)
+
+
+def _with_window(time: dict, window: Window | None) -> dict:
+    """Facts in time, with the window that is taken in place of what all rows together suggest."""
+    return time if window is None else time | {"window_suggested": window.steps, "window_why": window.why}
 
 
 def _in_time(data: Opened, table: Table, warnings: list[Remark]) -> dict:
@@ -166,7 +180,7 @@ def _series(source: Any, options: Options) -> Inspection:
             raise
         problems.append(Remark(error.got, error.do))
         name, channels, network, where = opened_series(source, replace(options, symmetrize="half-sum"))
-    channels, method = channels.with_units(options.unit), {}
+    channels, method, window = channels.with_units(options.unit), {}, None
     series = Series(channels.values, channels.times)
     if network is None:
         problems.append(Remark("no graph was given", "name its file with --graph"))
@@ -175,7 +189,7 @@ def _series(source: Any, options: Options) -> Inspection:
             data = assembled(name, channels, network, options, where)
             series, method = replace(data.series, borders=()), {"split": [len(data.rows(s)) for s in data.splits]}
             channels, warnings = replace(channels, node_ids=data.node_ids), [_remark(note) for note in data.notes]
-            network = data.graph  # without what was dropped
+            network, window = data.graph, Window.of(data)  # without what was dropped
         except InputError as error:
             problems.append(Remark(error.got, error.do))
     rows, nodes = series.values.shape[:2]
@@ -183,14 +197,16 @@ def _series(source: Any, options: Options) -> Inspection:
     opened = Opened(name, Table(series.values.reshape(rows, -1), tuple(ids), series.times), network, options, where)
     readings = _Readings.of(opened.table, options)
     if readings.constant:
-        what = f"{len(readings.constant)} columns never change: {some(readings.constant)}"
-        warnings.append(Remark(what, "they say nothing: empty them, or leave the channel out"))
+        what = counted(len(readings.constant), "column never changes", "columns never change")
+        warnings.append(
+            Remark(f"{what}: {some(readings.constant)}", "they say nothing: empty them, or leave the channel out")
+        )
     signals = readings.facts(opened) | {"nodes": nodes, "channels": list(channels.names), "range": [None, None]}
     signals["unit"] = ", ".join(channels.units) if any(channels.units) else None
     each = [kind.to_dict() for kind in kinds.of_channels(series.values)]
     signals["kinds"] = dict(zip(channels.names, each, strict=True))
     graph = {} if network is None else _graph(network, warnings)
-    time = in_time.facts(series, channels.names, channels.units)
+    time = _with_window(in_time.facts(series, channels.names, channels.units), window)
     return Inspection(name, signals, graph, method, problems, warnings, time, time["window_suggested"])
 
 
@@ -243,16 +259,19 @@ class _Readings:
 
     def problems(self) -> list[Remark]:
         """Nodes that no model can be trained on."""
-        kinds = ("never change", self.constant), ("have no reading at all", self.never_read)
-        do = "leave those nodes out (--drop NAME)"
-        return [Remark(f"{len(names)} nodes {what}: {some(names)}", do) for what, names in kinds if names]
+        never = counted(len(self.constant), "node never changes", "nodes never change"), self.constant
+        none = counted(len(self.never_read), "node has", "nodes have") + " no reading at all", self.never_read
+        do = "leave such nodes out (--drop NAME)"
+        return [Remark(f"{what}: {some(names)}", do) for what, names in (never, none) if names]
 
     def limits(self) -> list[Remark]:
-        """Readings that come near zero, and never below."""
+        """Readings that come near zero, and never below; not where zeros may be gaps, which is another remark."""
         low, high = self.low.min(initial=np.inf), self.high.max(initial=-np.inf)
         if not 0 <= low < NEAR * high or kinds.Kind.of(self.values).low is not None:  # which a training keeps to
             return []
-        what = f"no reading is below 0, and the least ({low:g}) is near it"
+        if low == 0 and gaps.silent_zeros(self.values) is not None:
+            return []
+        what = f"no reading is below 0, and the least is {'0' if low == 0 else f'near it ({low:g})'}"
         return [Remark(what, "if none can be below, --support 0 inf in training keeps generated ones there")]
 
     def facts(self, data: Opened) -> dict:
@@ -294,9 +313,10 @@ def _graph(graph: Graph, warnings: list[Remark]) -> dict:
         do = links or "check how it was made; positions give one with --neighbours"
         warnings.append(Remark("the graph has no edges", do))
     elif isolated:
-        what = f"{len(isolated)} nodes have no neighbour: {some(isolated)}"
+        what = f"{counted(len(isolated), 'node has no neighbour', 'nodes have no neighbour')}: {some(isolated)}"
         links = next((how for made, how in KERNELS.items() if made in graph.origin), "add their edges")
-        do = f"nothing ties them to the rest, so they are drawn independently: {links}, or drop them (--drop NAME)"
+        shared = "are wide modes alone" if graph.large else "is learned from readings alone"
+        do = f"what they share with the rest {shared}, without the graph: {links}, or drop them (--drop NAME)"
         warnings.append(Remark(what, do))
     linked = np.diff(graph.weights.indptr)
     return {
@@ -328,7 +348,7 @@ def _method(source: Opened, readings: _Readings, problems: list[Remark], warning
         warnings += map(_remark, data.notes)
     if len(data.train) < FEW:
         do = f"{FEW} or more are better; with few, trust the Gaussian controls as much as the network"
-        warnings.append(Remark(f"{len(data.train)} training rows", do))
+        warnings.append(Remark(counted(len(data.train), "training row"), do))
     if data.graph.large:  # no covariance, and no frequencies
         return facts
     covariance = ledoit_wolf(z)

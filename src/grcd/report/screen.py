@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.errors import counted
 from ..data import limits
 from ..data.kinds import Kind
 from . import in_time
@@ -31,16 +32,16 @@ def _rows(f: dict[str, Any], time: dict[str, Any]) -> Lines:
     """How many rows, when, of how many sensors, with which gaps."""
     rows = f"{f['samples']:,}"
     if time and time["interval"]:
-        breaks = f"{time['breaks']} break{'s' * (time['breaks'] != 1)}" if time["breaks"] else "no break"
+        breaks = f"{counted(time['breaks'], 'break')}" if time["breaks"] else "no break"
         rows += f", every {time['interval']}, {f['times']}; {breaks}"
-        rows += f", at most {time['longest_stretch']:,} rows without one" if time["breaks"] else ""
+        rows += f", at most {counted(time['longest_stretch'], 'row')} without one" if time["breaks"] else ""
     elif f["times"]:
         rows += f", {f['times']}"
     else:
         rows += ", without times" if time else ""
     sensors = f"{f['nodes']:,}"
     if "channels" in f:
-        sensors += f", {len(f['channels'])} channels"
+        sensors += f", {counted(len(f['channels']), 'channel')}"
     else:
         low, high = ("?" if end is None else f"{end:g}" for end in f["range"])
         sensors += f", readings from {low} to {high} {f['unit'] or ''}".rstrip()
@@ -48,7 +49,7 @@ def _rows(f: dict[str, Any], time: dict[str, Any]) -> Lines:
     gaps = f"{f['missing']:.2%} of the readings are missing" + (f"; most at {worst}" if worst else "")
     lines = [("rows", rows), ("sensors", sensors), ("gaps", gaps if f["missing"] else "none")]
     lines += _readings({name: Kind(**each) for name, each in f["kinds"].items()})
-    return [*lines, ("constant", f"{len(f['constant_nodes'])} nodes")] if f["constant_nodes"] else lines
+    return [*lines, ("constant", counted(len(f["constant_nodes"]), "node"))] if f["constant_nodes"] else lines
 
 
 def _readings(each: dict[str, Kind]) -> Lines:
@@ -65,9 +66,9 @@ def _readings(each: dict[str, Kind]) -> Lines:
 def _graph(f: dict[str, Any]) -> Lines:
     if not f:
         return []
-    shape = f"{f['pairs']:,} pairs, {f['one_way']:,} of them one-way"
+    shape = f"{counted(f['pairs'], 'pair')}, {f['one_way']:,} of them one-way"
     shape += f" ({f['one_way_share_of_weight']:.1%} of the weight)" if f["one_way"] else ""
-    shape += f"; {f['components']} component{'s' * (f['components'] != 1)}, {len(f['isolated_nodes'])} isolated nodes"
+    shape += f"; {counted(f['components'], 'component')}, {counted(len(f['isolated_nodes']), 'isolated node')}"
     least, middle, most = f["neighbours_a_node"]
     low, _, high = f["weighted_degree"]
     degrees = f"{least} to {most} neighbours a node, median {middle:g}; weighted degrees {low:.3g} to {high:.3g}"

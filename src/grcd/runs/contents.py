@@ -27,6 +27,7 @@ from ..graphs.graph import Graph
 from ..graphs.space import SignalSpace
 from ..networks.nothing import Nothing
 from ..references import REFERENCES
+from ..tasks.moments import Plain
 from ..training import fit, methods
 from ..training.config import Config
 from ..training.window_config import WindowConfig
@@ -43,6 +44,7 @@ class Trained:
     normalizer: Marginals
     facts: dict
     result: dict
+    plain: Plain | None = None  # signals as they stand; None where there is no law of them beside the reference
 
     def tensors(self) -> dict[str, Tensor]:
         """All its numbers by name: network, graph, reference, and quantile maps if there are any."""
@@ -52,6 +54,7 @@ class Trained:
             "graph": of_graph(diffusion.space.graph),
             "reference": diffusion.reference.tensors(),
             "normalizer": {key: torch.from_numpy(value) for key, value in self.normalizer.arrays().items()},
+            "plain": {} if self.plain is None else self.plain.tensors(),
         }
         return named(parts)
 
@@ -99,7 +102,15 @@ def restored(
     diffusion = restored_diffusion(space, config, device, manifest, tensors)
     if len(normalizer) != space.d:
         raise ValueError("normaliser and graph have different sizes")
-    return Trained(diffusion, normalizer, manifest, manifest["result"])
+    return Trained(diffusion, normalizer, manifest, manifest["result"], plain_of(tensors, space.d, device))
+
+
+def plain_of(tensors: dict[str, Tensor], columns: int, device: torch.device) -> Plain | None:
+    """Rows as they stand, if they were saved, of so many columns."""
+    found = {name: each.to(device) for name, each in part(tensors, "plain").items()}
+    if found and found["C0"].shape != (columns, columns):
+        raise ValueError("the covariance of a row and others have different sizes")
+    return Plain(**found) if found else None
 
 
 def restored_diffusion(

@@ -24,6 +24,7 @@ from ..graphs.space import SignalSpace
 from ..references import of_windows
 from ..references.sparse_fit import refuse_dense
 from ..tasks.guided import Guided
+from ..tasks.moments import Plain
 from ..training import conditional, windows
 from ..training.config import Config
 from ..training.mean import Mean
@@ -45,9 +46,11 @@ class TrainedSeries:
     scales: Scales
     facts: dict
     result: dict
+    plain: Plain | None = None  # rows as they stand; None where there is no law of single rows
 
     def tensors(self) -> dict[str, Tensor]:
-        """All its numbers by name: graph, network if it is used, reference, mean, and scales if there are any."""
+        """All its numbers by name: graph, network if it is used, reference, mean, and where there are any the
+        covariance of a row and scales."""
         law, mean = self.model.law, self.model.mean
         network = law.network if isinstance(law, Conditional) else law.diffusion.network
         parts = {
@@ -55,6 +58,8 @@ class TrainedSeries:
             "network": {} if network is None else network.state_dict(),
             "reference": law.reference.tensors(),
             "mean": mean.tensors(),
+            "row": {} if self.model.C0 is None else {"C0": self.model.C0},
+            "plain": {} if self.plain is None else self.plain.tensors(),
             "scale": {key: torch.from_numpy(array) for key, array in self.scales.arrays().items()},
         }
         return contents.named(parts)
@@ -121,12 +126,15 @@ def train(
             for split in ("train", "val")
         )
         model, result = windows.fit(space, learn, held, config, device, covariates=covariates, **hooks)
-        trained = TrainedSeries(model, scales, facts, result)
+        trained = TrainedSeries(model, scales, facts, result, plain_rows(model, flat["train"]))
         result |= {"contest": team().from_first(lambda: judge(trained))}
-        if windows.may_fit_again(model, result):  # all was decided: validation rows may teach too
+        again = windows.rows_again(model, (learn, held), covariates)  # all was decided: validation rows may teach too
+        if windows.may_fit_again(model, result):
             every = [*learn.stretches, *(slice(s.start + len(learn), s.stop + len(learn)) for s in held.stretches)]
-            trained = replace(trained, model=windows.fit_again(model, result, learn, held, every, covariates))
+            again = windows.fit_again(model, result, learn, held, every, covariates)
             result |= {"fitted_again": sum(map(len, (learn, held)))}
+        plain = plain_rows(again, np.concatenate([flat["train"], flat["val"]]))
+        trained = replace(trained, model=again, plain=plain)
         result |= {"mean": trained.model.mean.to_dict()}
         if folder is not None:
             folder.finish(trained.tensors(), result)
@@ -161,7 +169,16 @@ def restored(
     if len(mean.table.mean) * space.steps != space.d:
         raise ValueError("mean and windows have different sizes")
     scales = Scales.saved(_scales(config, space), contents.arrays(tensors, "scale"))
-    return TrainedSeries(WindowModel(law, mean), scales, manifest, result)
+    C0, columns = contents.part(tensors, "row").get("C0"), space.d // space.steps
+    if C0 is not None and C0.shape != (columns, columns):
+        raise ValueError("the covariance of a row and windows have different sizes")
+    model = WindowModel(law, mean, None if C0 is None else C0.to(device))
+    return TrainedSeries(model, scales, manifest, result, contents.plain_of(tensors, columns, device))
+
+
+def plain_rows(model: WindowModel, x: np.ndarray) -> Plain | None:
+    """Rows (rows, columns) as they stand, where a model has a law of single rows."""
+    return None if model.C0 is None else Plain.of(x, model.C0.device)
 
 
 def _scales(config: Config | WindowConfig, space: SignalSpace) -> list[str]:

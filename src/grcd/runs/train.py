@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ..data.normalizer import Normalizer
 from ..data.origin import Origin
 from ..graphs.space import SignalSpace
 from ..references.sparse_fit import refuse_dense
+from ..tasks.moments import MOST, Plain
 from ..training import fit
 from ..training.config import Config
 from ..training.loop import VALIDATION_MOST
@@ -69,8 +71,11 @@ def train(
         z = normalizer.apply(x_train, used), normalizer.apply(x_val, validating)
         hooks = hooks_of(folder, facts)
         diffusion, result = fit.fit(space, config, device, *z, **hooks)
-        trained = Trained(diffusion, normalizer, facts, result)
+        plain = None if space.graph.large or space.d > MOST else Plain.of(x_train[used], device)
+        trained = Trained(diffusion, normalizer, facts, result, plain)
         result |= {"contest": team().from_first(lambda: judge(trained))}
+        if plain is not None:  # all was decided: validation signals may teach too
+            trained = replace(trained, plain=Plain.of(np.concatenate([x_train[used], x_val[validating]]), device))
         if folder is not None:
             folder.finish(trained.tensors(), result)
         return trained

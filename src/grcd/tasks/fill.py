@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -37,6 +37,7 @@ from ..references.guidance import cleaned, guided
 from ..references.observations import Noise, Observations
 
 POSTERIORS = ("diffusion", "reference")
+OF_GAPS = ("auto", *POSTERIORS, "columns", "moments")  # what gaps can be filled by (see ``evaluation/contest``)
 ENTRIES = {"cpu": 1 << 20, "cuda": 1 << 24}  # readings filled at a time: the more, the better systems are solved
 CHOICE = plan.Choice(solver="ancestral-2m")
 FEW = 4  # network evaluations; with fewer, the steps are too long for draws that are as wide as they should be
@@ -89,10 +90,10 @@ def _some_at_a_time(
             advance(done, "")
 
 
-def refuse_unknown(posterior: str) -> None:
+def refuse_unknown(posterior: str, names: Sequence[str] = POSTERIORS) -> None:
     """Refuse the name of no posterior."""
-    if posterior not in POSTERIORS:
-        raise unknown("posterior", posterior, POSTERIORS)
+    if posterior not in names:
+        raise unknown("posterior", posterior, names)
 
 
 def refuse_heavy(n: int, nodes: int) -> None:

@@ -27,7 +27,7 @@ from typing import Any
 from ..core.errors import InputError, InputWarning
 
 TIMED = ("width", "batch", "pool", "max_updates", "validate_every")  # what ``minutes`` decides
-MARGIN = 0.85  # of the time that is left is planned with: machines are not always as quick
+MARGIN = 0.75  # of the time that is left is planned with: machines are not always as quick, and a contest comes after
 POSTERIORS = 0.4
 LEAST, FEW = 100, 2_000
 WIDTHS = (2.0, 1.0, 0.5)  # times the usual one, from the best to the quickest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ..core.errors import counted
 from ..references.lags import Shrinkage
 
 
@@ -58,7 +59,7 @@ class Choice:
         if self.kind == "spectral":
             return "spectral (the paper's: diagonal in the basis of the product graph)"
         if self.kind == "sparse":
-            text = f"sparse (neighbours {self.lags} rows back, {self.modes} modes that all share)"
+            text = f"sparse (neighbours {counted(self.lags, 'row')} back, {counted(self.modes, 'mode')} shared by all)"
             return f"{text}: {self.memory}" if self.memory else text
         regimes = f" in {self.components} regimes" if self.components > 1 else ""
         detail = f"noise {by.noise:.3g}" + (

@@ -11,7 +11,7 @@ Any method but ``grcd`` and ``grcd-sparse`` is the paper's: trained on windows b
 
 References of folds, which the network trains beside, are fitted without the stretch of time they are for. Where no
 network is used in the end, mean and reference are fitted once more, to training and validation rows together: of few
-rows a tenth is worth having.
+rows a tenth is worth having. The law of single rows always is: no network is bound to it.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from ..data.series import Series
 from ..diffusion.conditional import Conditional
 from ..graphs.space import SignalSpace
 from ..references.reference import Reference
+from ..tasks import moments
 from ..tasks.guided import Guided
 from . import budget, conditional
 from . import fit as plain
@@ -58,6 +59,7 @@ class WindowModel:
 
     law: Conditional | Guided
     mean: Mean
+    C0: Tensor | None = None  # (columns, columns) covariance of the z-scores of a row; None where it is too large
 
     def about(
         self, times: np.ndarray | None, rows: int, covariates: Covariates | np.ndarray | None = None, first: int = 0
@@ -102,9 +104,9 @@ def fit(
             space, config, device, *table.windows(), log=log, resume=resumed, settle=settle, began=hooks.began
         )
         law = Guided(diffusion)
-    mean = means.fitted(terms, train.stretches)
+    model = WindowModel(law, means.fitted(terms, train.stretches), _of_rows(table, train.stretches))
     preparation = time.monotonic() - hooks.began - (summary.get("seconds", 0.0) - before[0])
-    return WindowModel(law, mean), summary | kept | {"preparation": round(preparation, 1)}
+    return model, summary | kept | {"preparation": round(preparation, 1)}
 
 
 def may_fit_again(model: WindowModel, summary: dict[str, Any]) -> bool:
@@ -129,7 +131,28 @@ def fit_again(
     table = _Table(means, model.mean.terms)
     references = WindowReferences(table.space, lambda rows: table.scored(rows)[0], stretches, table.val_starts)
     reference = references.fit(Choice.of(summary["reference"]), table.scored(stretches)[0], stretches)
-    return WindowModel(Conditional(model.law.space, reference), replace(mean, by_calendar=model.mean.by_calendar))
+    law, mean = Conditional(model.law.space, reference), replace(mean, by_calendar=model.mean.by_calendar)
+    return WindowModel(law, mean, _of_rows(table, stretches))
+
+
+def rows_again(model: WindowModel, parts: Sequence[Series], covariates: Covariates | None = None) -> WindowModel:
+    """The law of single rows from all of these, training and validation: no network is bound to it."""
+    if model.C0 is None or (model.mean.covariates and parts[0].times is None):
+        return model
+    z = list[Tensor]()
+    for part in parts:
+        mean, spread, _ = model.about(part.times, len(part), covariates)
+        z.append((torch.from_numpy(part.values.reshape(len(part), -1)).to(mean) - mean) / spread)
+    return replace(model, C0=moments.covariance(torch.cat(z)))
+
+
+def _of_rows(table: _Table, stretches: Sequence[slice]) -> Tensor | None:  # (columns, columns)
+    """The covariance of the z-scores of these rows, as it is: what the law of single rows is made of."""
+    space = table.space
+    if space.graph.large or space.d // space.steps > moments.MOST:
+        return None
+    z = table.scored(stretches)[0]
+    return moments.covariance(torch.cat([z[rows] for rows in stretches]))
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def test_the_same_readings_come_out_of_every_layout(tmp_path, layout):
     assert np.array_equal(data.series.values, x[:, [1, 2, 0]], equal_nan=True)
     assert data.splits == {"train": (slice(0, 14),), "val": (slice(14, 16),), "test": (slice(16, 20),)}
     assert data.series.breaks.tolist() == [14, 16]
-    assert "1 nodes have no wind: c" in " ".join(data.notes)
+    assert "1 node has no wind: c" in " ".join(data.notes)
 
 
 def test_units_are_those_of_the_file(tmp_path):
@@ -117,7 +117,7 @@ def test_a_file_of_one_channel_is_a_series_of_one(tmp_path):
     data = load_series(tmp_path / "x.csv", grcd.Graph.from_adjacency(W, NODES))
     assert (data.channels, data.series.values.shape) == (("value",), (20, 3, 1))
     assert load_series(f"temp={tmp_path / 'x.csv'}", grcd.Graph.from_adjacency(W, NODES)).channels == ("temp",)
-    with pytest.warns(grcd.core.errors.InputWarning, match="1 nodes have no channel 1: 2"):
+    with pytest.warns(grcd.core.errors.InputWarning, match="1 node has no channel 1: 2"):
         array = load_series(x, W, times=TIMES)
     assert (array.channels, array.series.values.shape) == (("channel 0", "channel 1"), (20, 3, 2))
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...core.errors import InputError, some
+from ...core.errors import InputError, counted, some
 from ..splits import LABELS
 from .refusals import unreadable
 
@@ -177,8 +177,8 @@ def _scanned(path: Path, node_ids: Collection[str], square: bool) -> tuple[list[
                 if len(header) == 1:
                     refuse_header(path, header)
                 raise InputError(
-                    f"{len(row)} cells in row {rows + 1} of {path}",
-                    f"{len(header)} cells, as its header has",
+                    f"{counted(len(row), 'cell')} in row {rows + 1} of {path}",
+                    f"{counted(len(header), 'cell')}, as its header has",
                     "complete the row, and look for stray separators",
                 )
             rows += bool(row)

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...core.errors import InputError, some
+from ...core.errors import InputError, counted, some
 from .csv import Columns, is_number, read_columns
 from .stored_graph import StoredGraph
 from .table import NODE_NAMES, is_unnamed
@@ -149,7 +149,7 @@ def _matrix(columns: Columns) -> StoredGraph:
         return StoredGraph.adjacency(columns.numbers(names), names)
     if rows != len(names) - 1:
         raise InputError(
-            f"{columns.path} with {rows} rows and the columns {some(repr(name) for name in names)}",
+            f"{columns.path} with {counted(rows, 'row')} and the columns {some(repr(name) for name in names)}",
             "columns source,target[,weight or distance], or node,longitude,latitude, or node,x,y, or a square matrix",
             "name the columns so, or export the whole matrix",
         )

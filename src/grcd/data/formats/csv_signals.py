@@ -12,6 +12,7 @@ from ...core.errors import InputError
 from ...core.files import whole
 from .. import times
 from ..notes import Note
+from ..written_times import PLAIN, TimeColumn
 from .csv import Columns, read_columns
 from .output import Output, without_points
 from .table import Table, is_unnamed, only_clock, pivoted_channels, refuse_no_label, roles_of
@@ -44,11 +45,13 @@ def _read(path: Path, label: str | None, nodes: Collection[str], channels: bool)
     labels = columns.text(label) if label in columns.names else None
     if roles is None:
         return {"": _wide(columns, label, labels)}
-    stamps = times.parsed(columns.text(roles["time"]), str(path))
+    written = columns.text(roles["time"])
+    stamps = times.parsed(written, str(path))
     named, values = columns.text(roles["node"]), columns.numbers([roles["value"]])[:, 0]
     variables = columns.text(roles["variable"]) if "variable" in roles else None
     tables = pivoted_channels(stamps, named, variables, values, path, labels)
-    return {name: replace(table, clock=roles["time"]) for name, table in tables.items()}
+    clock = TimeColumn.of(roles["time"], written)
+    return {name: replace(table, clock=clock) for name, table in tables.items()}
 
 
 def _wide(columns: Columns, label: str | None, labels: np.ndarray | None) -> Table:
@@ -62,11 +65,17 @@ def _wide(columns: Columns, label: str | None, labels: np.ndarray | None) -> Tab
     elif names[0] != label:
         index, stamps, notes = _index(columns)
         no_nodes += index
-        clock = index[0] if index and not is_unnamed(index[0]) else None
+        clock = index[0] if stamps is not None else None
     nodes = [name for name in names if name not in no_nodes]
     if not nodes:
         raise InputError(f"{path} without a column of readings", "one column a node", "export the table again")
-    return Table(columns.numbers(nodes), tuple(nodes), stamps, labels, notes=notes, clock=clock or "time")
+    column = PLAIN if clock is None else _clock(columns, clock)
+    return Table(columns.numbers(nodes), tuple(nodes), stamps, labels, notes=notes, clock=column)
+
+
+def _clock(columns: Columns, name: str) -> TimeColumn:
+    """What a column of times is called, and how they are written."""
+    return TimeColumn.of("time" if is_unnamed(name) else name, columns.text(name))
 
 
 def _index(columns: Columns) -> tuple[list[str], np.ndarray | None, tuple[Note, ...]]:

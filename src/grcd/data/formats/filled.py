@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ...core.errors import InputError, InputWarning
+from ...core.errors import InputError, InputWarning, counted
 from ...core.files import make_folder, scratch
 from ...metrics.ensemble import summaries as of_draws
+from ..written_times import PLAIN, TimeColumn
 from .output import Output
 from .writing import refuse_not_finite, write
 
@@ -37,7 +38,7 @@ class Filled:
         units: Sequence[str] = (),  # one a channel
         long: bool = False,  # a table with a row a reading
         lacking: np.ndarray | None = None,  # (nodes[, channels]) of which there are no readings, and no draws
-        clock: str = "time",  # what a table's column of times is called
+        clock: TimeColumn = PLAIN,  # what a table's column of times is called, and how they are written
     ):
         self.clock = clock
         self.node_ids, self.times, self.levels, self.unit = tuple(node_ids), times, tuple(levels), unit
@@ -75,7 +76,8 @@ class Filled:
         inner = [min(level, 1 - level) for level in self.levels if 0 < level < 1]
         if inner and min(inner) * (n + 1) < 1:
             enough = math.ceil(1 / min(inner)) - 1
-            note = f"{n} draws do not reach as far as the quantiles asked for: take {enough} or more"
+            few = counted(n, "draw does", "draws do")
+            note = f"{few} not reach as far as the quantiles asked for: take {enough} or more"
             warnings.warn(note, InputWarning, stacklevel=4)
 
     def _summarised(

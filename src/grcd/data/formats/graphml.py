@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import InputError, some
+from ...core.errors import InputError, counted, some
 from ...graphs.edges import EdgeList
 from .csv_graphs import ALIASES
 from .refusals import damage_is_refused, needed
@@ -75,7 +75,7 @@ def _labels(network: Any, path: Path | str) -> dict:
     bare = [node for node, data in network.nodes(data=True) if "label" not in data]
     if 0 < len(bare) < len(network):
         raise InputError(
-            f"{path} with {len(bare)} nodes without a label, of the ids {some(bare)}",
+            f"{path} with {counted(len(bare), 'node')} without a label, of the ids {some(bare)}",
             "a label at every node, or at none",
             "complete the labels",
         )
@@ -90,7 +90,7 @@ def _weighted(network: Any, ids: dict, path: Path | str) -> tuple[list[tuple], s
     if any(weight is not None for *_, weight in edges):
         if bare:
             raise InputError(
-                f"{path} with {len(bare)} edges without a weight: {some(bare, 3)}",
+                f"{path} with {counted(len(bare), 'edge')} without a weight: {some(bare, 3)}",
                 "a weight at every edge, or at none",
                 "complete the weights",
             )

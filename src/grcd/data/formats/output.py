@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import times
+from ..written_times import PLAIN, TimeColumn
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -38,7 +38,7 @@ class Output:
     channels: tuple[str, ...] = ()  # names; none for readings of one variable
     units: tuple[str, ...] = ()  # of the channels, "" where unknown
     long: bool = False  # a table with a row a reading; of several channels it is one anyway
-    clock: str = "time"  # what a table's column of times is called
+    clock: TimeColumn = PLAIN  # what a table's column of times is called, and how they are written
 
     @property
     def row(self) -> str:
@@ -52,10 +52,10 @@ class Output:
         """
         import pandas
 
-        clock = times.as_text(self.times) if text and self.times is not None else self.times
+        clock = self.clock.text(self.times) if text and self.times is not None else self.times
         if self.long or self.channels:
             return self._readings(signals, clock)
-        columns = {} if clock is None else {self.clock: clock}
+        columns = {} if clock is None else {self.clock.name: clock}
         for i, name in enumerate(self.node_ids):
             columns[name] = (self.signals if signals is None else signals)[:, i]
             if self.quantiles is not None and signals is None:
@@ -69,7 +69,7 @@ class Output:
         values = self.signals if signals is None else signals
         rows, each = len(values), max(1, len(self.channels))
         names = np.repeat(np.array(self.node_ids, dtype=object), each)
-        columns = {self.clock: np.repeat(np.arange(rows) if clock is None else clock, len(names))}
+        columns = {self.clock.name: np.repeat(np.arange(rows) if clock is None else clock, len(names))}
         columns["node"] = np.tile(names, rows)
         if self.channels:
             columns["variable"] = np.tile(np.array(self.channels, dtype=object), rows * len(self.node_ids))

@@ -18,6 +18,7 @@ from ...core.errors import InputError, some
 from ...core.files import whole
 from .. import times
 from ..notes import Note
+from ..written_times import PLAIN, TimeColumn
 from .output import Output
 from .refusals import bytes_of, damage_is_refused, needed, refuse_claim
 from .table import (
@@ -90,18 +91,21 @@ def _tables(file: Any, path: Path, label: str | None, channels: bool) -> dict[st
     roles = roles_of([name for name in names if role_of(name) or name not in indices], label, path, channels)
     labels = np.array(_names(file, label, path)) if label is not None and label in names else None
     if roles is not None:
-        stamps = times.parsed(_column(file, roles["time"]), str(path))
+        written = _column(file, roles["time"])
+        stamps = times.parsed(written, str(path))
         named, values = _names(file, roles["node"], path), _numbers(file, [roles["value"]], path)[:, 0]
         variables = _names(file, roles["variable"], path) if "variable" in roles else None
         tables = pivoted_channels(stamps, named, variables, values, path, labels)
-        return {name: replace(table, clock=roles["time"]) for name, table in tables.items()}
+        column = TimeColumn.of(roles["time"], written)
+        return {name: replace(table, clock=column) for name, table in tables.items()}
     clock, stamps, notes = _clock(file, [name for name in names if name != label], indices, path)
     nodes = [name for name in names if name not in {clock, label, *indices}]
     notes += tuple(
         Note(f"the index {name!r} of {path.name} is no time", "left out") for name in indices if name != clock
     )
     called = clock if clock is not None and not is_unnamed(clock) and not clock.startswith("__") else "time"
-    return {"": Table(_numbers(file, nodes, path), tuple(nodes), stamps, labels, notes=notes, clock=called)}
+    column = PLAIN if clock is None else TimeColumn.of(called, _column(file, clock))
+    return {"": Table(_numbers(file, nodes, path), tuple(nodes), stamps, labels, notes=notes, clock=column)}
 
 
 def _clock(file: Any, names: list[str], indices: list[str], path: Path) -> tuple:

@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...core.errors import InputError, some
+from ...core.errors import InputError, counted, some
 from .. import times
 from ..notes import Note
+from ..written_times import PLAIN, TimeColumn
 
 NODE_NAMES = ("node", "node_id", "sensor", "sensor_id", "station", "station_id")
 VALUE_NAMES = ("value", "reading")
@@ -37,13 +38,17 @@ class Table:
     unit: str = ""
     notes: tuple[Note, ...] = ()  # what was done on reading that the user should know
     long: bool = False  # whether the file had a row a reading
-    clock: str = "time"  # what its column of times is called
+    clock: TimeColumn = PLAIN  # what its column of times is called, and how they are written
 
     def checked(self, path: Path) -> Table:
         """The same, if it has rows, nodes, one unique name a node, and one time and one label a row."""
         rows, nodes = self.values.shape
         if rows == 0 or nodes == 0:
-            raise InputError(f"{rows} rows of {nodes} nodes in {path}", "one or more of each", "export the table again")
+            raise InputError(
+                f"{counted(rows, 'row')} of {counted(nodes, 'node')} in {path}",
+                "one or more of each",
+                "export the table again",
+            )
         ids = self.node_ids
         if ids is not None and (len(ids) != nodes or len(set(ids)) != nodes):
             twice = sorted(name for name, count in Counter(ids).items() if count > 1)

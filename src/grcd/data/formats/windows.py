@@ -18,6 +18,7 @@ import numpy as np
 from ...core.errors import InputError, some, unknown
 from ...core.files import whole
 from .. import times as clock
+from ..written_times import PLAIN, TimeColumn
 from . import netcdf, parquet
 from .csv import read_columns
 from .npz import Archive
@@ -42,6 +43,7 @@ class Windows:
     channels: tuple[str, ...] = ("",)  # the only one may have no name
     units: tuple[str, ...] = ()  # one a channel, "" where unknown
     times: np.ndarray | None = None  # (samples, steps)
+    clock: TimeColumn = PLAIN  # how they are written as text
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,10 +83,10 @@ def _frame(windows: Windows, path: Path, text: bool = False) -> DataFrame:
     if taken := [name for name in windows.names if channels == 1 and name.casefold() in BESIDE]:
         raise InputError(f"{some(taken)} as a column of {path}", "another name", "rename the node, or write .npz")
     each = 1 if channels == 1 else nodes * channels
-    stamps = windows.times if windows.times is None or not text else clock.as_text(windows.times.ravel())
+    stamps = windows.times if windows.times is None or not text else windows.clock.text(windows.times.ravel())
     columns: dict[str, Any] = {"sample": np.repeat(np.arange(n), steps * each)}
     columns["step"] = np.tile(np.repeat(np.arange(steps), each), n)
-    time = {} if stamps is None else {"time": np.repeat(stamps.ravel(), each)}
+    time = {} if stamps is None else {"time": np.repeat(np.ravel(stamps), each)}
     if channels == 1:
         flat = windows.signals.reshape(n * steps, nodes)
         columns |= {name: flat[:, i] for i, name in enumerate(windows.names)} | time

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core.errors import InputError, InputWarning, some, unknown
+from ..written_times import PLAIN, TimeColumn
 from . import csv_signals, netcdf, npz, parquet
 from .output import Output
 
@@ -42,7 +43,7 @@ def write_signals(
     node_ids: tuple[str, ...],
     unit: str = "",
     times: np.ndarray | None = None,  # (n,)
-    clock: str = "time",  # what a table's column of them is called
+    clock: TimeColumn = PLAIN,  # what a table's column of them is called, and how they are written
 ) -> None:
     """Signals with their node names, and their times if they have any."""
     refuse_not_finite(signals, path)
