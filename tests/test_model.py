@@ -634,7 +634,8 @@ def test_methods_with_the_same_network_train_the_same_weights(trained):
         kind = (method.process, method.parameterisation, method.reference, *own)
         weights.setdefault(kind, []).append([p.numpy().tobytes() for p in model.network.state_dict().values()])
     assert all(one == group[0] for group in weights.values() for one in group)
-    assert len({tuple(group[0]) for group in weights.values()}) == len(weights)
+    learned = [group[0] for kind, group in weights.items() if "node" not in kind]  # the others are as they started
+    assert len({tuple(each) for each in learned}) == len(learned) > 8
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,7 @@ def test_samples_are_as_the_training_signals_were_and_so_they_are_from_a_run_fol
     pd.testing.assert_frame_equal(grcd.load(tmp_path / "run").sample(6, seed=2), drawn)
 
 
+@pytest.mark.filterwarnings("ignore:the network of this run adds nothing")
 def test_likelihoods_and_variations_of_a_frame_are_frames(moments):
     own, plain = moments
     table = frame(5, seed=4).iloc[::-1]

@@ -213,6 +213,7 @@ def test_several_channels_without_a_window_are_filled_across_channels():
     assert off < 0.7 * np.abs(values[:50, :, 1] - values[:, :, 1].mean(axis=0)).mean()
 
 
+@pytest.mark.filterwarnings("ignore:the network of this run adds nothing")
 @pytest.mark.parametrize("method", ["grcd-rho3", "edm", "grcd-full"])
 def test_the_papers_methods_take_a_window_on_the_product_graph(method, tmp_path):
     table = with_gaps(frame(readings(300)))

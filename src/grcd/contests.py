@@ -21,23 +21,25 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from .core.errors import InputError, InputWarning
 from .core.progress import bar, quiet
 from .core.rows import evenly
 from .data import marginals
 from .data.covariates import Covariates
+from .data.normalizer import Normalizer
 from .data.series import Series
 from .diffusion.conditional import Conditional
 from .evaluation import competitors, guesses, hiding
 from .evaluation.contest import COLUMNS, MOMENTS, NETWORK, REFERENCE, SIMPLE, Contest, Found, Process, decided
 from .evaluation.guesses import Filler, Guesses, filler
 from .evaluation.windows import moments
-from .references.stationary import normal_crps
 from .runs.contents import Trained
 from .runs.series import TrainedSeries, plain_rows
 from .series_model import SeriesModel
 from .signal_model import STEPS, SignalModel
+from .tasks import tails
 from .tasks.columns import LINE, Columns
 from .tasks.moments import Moments, Plain
 from .tasks.sample import Memory
@@ -65,7 +67,6 @@ WEIGHTS: dict[str, tuple] = {  # of single rows
 }
 NOTICEABLE = 0.01  # of an error: by less a weight is not changed
 ROUNDS = 2  # that the weights of single rows are gone through, one after the other
-SPREAD = tuple(np.geomspace(0.3, 1.5, 15).tolist())  # times the root of the mean squared error
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,14 +157,25 @@ class Alone:
         return ((rows, drawn[..., None]) for rows, drawn in self.model.by((way, process), series.values[:, :, 0], n))
 
     def of_process(
-        self, series: Series, truth: Series, process: Moments, **_: Any
+        self, series: Series, truth: Series, process: Process, **_: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # three of (rows, nodes, 1)
         """As that of ``SeriesModel``."""
+        found = self._of_rows(series, truth, process) if isinstance(process, Moments) else self._of_nodes(truth)
+        return tuple(x[:, :, None] for x in found)  # type: ignore[return-value]
+
+    def _of_rows(self, series: Series, truth: Series, process: Moments) -> list[np.ndarray]:
         plain, law = self.model.row_law(process)
         mean, sd = law.posterior(plain.scored(series.values[:, :, 0]), series.stretches)
-        median = self.model.limits.kept(plain.back(mean).cpu().numpy())
-        away = truth.values[:, :, 0] - plain.back(mean).cpu().numpy()
-        return tuple(x[:, :, None] for x in (median, away, (sd * plain.sd).cpu().numpy()))  # type: ignore[return-value]
+        median, sd = plain.back(mean), sd * plain.sd
+        away = truth.values[:, :, 0] - median.cpu().numpy()
+        return [self.model.limits.kept(median.cpu().numpy()), away, sd.cpu().numpy()]
+
+    def _of_nodes(self, truth: Series) -> list[np.ndarray]:
+        """z-scores about 0."""
+        x, trained = truth.values[:, :, 0], self.model.trained
+        std = Normalizer.of(trained.facts["normalizer"]).std
+        median = self.model.in_units(torch.zeros(1, len(std), device=self.model.device))
+        return [np.broadcast_to(median, x.shape), trained.normalizer.apply(x) * std, np.broadcast_to(std, x.shape)]
 
 
 def _most(kind: str, readings: int) -> int:
@@ -292,18 +304,15 @@ def _by(fillings: Callable[..., Any], **options: Any) -> Filler:
 
 
 def _columns(held: list[Held], hidden: list[np.ndarray], known: dict[str, Any]) -> Columns:
-    """The process of columns that is nearest to hidden readings, by channel; of rows by themselves there is none."""
-    if isinstance(held[0].model, Alone):
-        return Columns((0.0,), (1.0,))
-    channels, best = held[0].rows.values.shape[2], list[tuple[float, float, float]]()
+    """The process of columns that is nearest to hidden readings, by channel; rows by themselves have no neighbours."""
+    channels, best = held[0].rows.values.shape[2], list[tuple[float, ...]]()
+    rhos = RHO[:1] if isinstance(held[0].model, Alone) else RHO
     for channel in range(channels):
         where = [mask & (np.arange(channels) == channel) for mask in hidden]
-        tried = {rho: Columns((rho,) * channels, (1.0,) * channels) for rho in RHO}
-        nearest = (
-            (error, rho, spread) for rho, by in tried.items() for error, spread in [_near(held, where, by, known)]
-        )
-        best.append(min(nearest))
-    return Columns(tuple(rho for _, rho, _ in best), tuple(spread for *_, spread in best))
+        tried = {rho: _off(held, where, Columns((rho,) * channels, (1.0,) * channels), known) for rho in rhos}
+        rho = min(tried, key=lambda rho: (_mean(tried[rho]), rho))
+        best.append((rho, *_width(tried[rho])))
+    return Columns(*map(tuple, zip(*best, strict=True)))
 
 
 def _each_in_turn(held: list[Held]) -> tuple[list[Held], list[np.ndarray]]:
@@ -322,32 +331,38 @@ def _moments(held: list[Held], hidden: list[np.ndarray], known: dict[str, Any]) 
     hardly any shrinkage, for what gains a little between rows that were seen may lose much beyond them."""
     alone = isinstance(held[0].model, Alone)  # it has rows as they stand and no others
     best = Moments(0.0, 0.003, plain=alone)
-    tried = {best: _near(held, hidden, best, known)}
+    tried = {best: _off(held, hidden, best, known)}
     for weight, numbers in ROUNDS * [each for each in WEIGHTS.items() if not (alone and each[0] == "plain")]:
         for each in (replace(best, **{weight: number}) for number in numbers):
-            tried[each] = tried.get(each) or _near(held, hidden, each, known)
-        nearest = min(tried, key=lambda each: tried[each][0])
-        best = nearest if tried[nearest][0] < (1 - NOTICEABLE) * tried[best][0] else best
-    return replace(best, spread=tried[best][1])
+            if each not in tried:
+                tried[each] = _off(held, hidden, each, known)
+        nearest = min(tried, key=lambda each: _mean(tried[each]))
+        best = nearest if _mean(tried[nearest]) < (1 - NOTICEABLE) * _mean(tried[best]) else best
+    spread, tail, shift = _width(tried[best])
+    return replace(best, spread=spread, tail=tail, shift=shift)
 
 
-def _near(held: list[Held], where: list[np.ndarray], process: Process, known: dict[str, Any]) -> tuple[float, float]:
-    """The mean absolute error of a process in hidden readings, in units of each channel's spread if there are several;
-    and what its standard deviations have to be multiplied by for the least CRPS."""
+def _off(held: list[Held], where: list[np.ndarray], process: Process, known: dict[str, Any]) -> Tensor:  # (3, readings)
+    """How far a process is from hidden readings, in units of each channel's spread if there are several; how far on
+    their scale; and its standard deviations there."""
     parts = list[np.ndarray]()
     for each, mask in zip(held, where, strict=True):
         holed = replace(each.rows, values=np.where(mask, np.nan, each.rows.values))
         median, away, sd = each.model.of_process(holed, each.rows, process, **known)
         off = (each.rows.values - median) / _units(held[0].train)
         parts.append(np.stack([x[mask] for x in (off, away, sd)]))
-    off, away, sd = (torch.from_numpy(x) for x in np.concatenate(parts, axis=1))
-    there = off.isfinite() & (sd > 0)
-    if not there.any():
-        return 0.0, 1.0
-    off, away, sd = off[there], away[there], sd[there]
-    scale = float((away / sd).square().mean().sqrt()) or 1.0
-    losses = {scale * k: float(normal_crps(away, torch.zeros_like(away), scale * k * sd).mean()) for k in SPREAD}
-    return float(off.abs().mean()), min(losses, key=lambda k: losses[k])
+    found = torch.from_numpy(np.concatenate(parts, axis=1))
+    return found[:, found[0].isfinite() & (found[2] > 0)]
+
+
+def _mean(off: Tensor) -> float:
+    """The mean absolute error."""
+    return float(off[0].abs().mean()) if off.shape[1] else 0.0
+
+
+def _width(off: Tensor) -> tuple[float, float, float]:
+    """Spread, tail and shift."""
+    return tails.fitted(off[1], off[2]) if off.shape[1] else (1.0, 0.0, 0.0)
 
 
 def _units(train: Series) -> np.ndarray:  # (channels,)

@@ -30,7 +30,7 @@ from .data.marginals import Marginals
 from .data.normalizer import check_signals
 from .data.origin import Origin
 from .data.series import Series
-from .data.series_dataset import SeriesDataset
+from .data.series_dataset import SeriesDataset, refuse_unseen
 from .diffusion import solvers
 from .diffusion.diffusion import Diffusion
 from .diffusion.plan import Choice, Plan
@@ -244,6 +244,7 @@ class GRCD:
         with progress.verbose(verbose):
             if self._settings[0][2] > 1 or readings.in_channels(train):
                 parts, variables, form = readings.split(train, val, self.graph, self._settings[0][2], times)
+                refuse_unseen(parts["train"].values, self.graph)
                 self._fit_series(parts, variables, *folder, readings.known(covariates))
             else:
                 if times is not None:
@@ -487,18 +488,20 @@ class GRCD:
         seed: int = 0,
         times: ArrayLike | None = None,
         covariates: Any = None,
+        verbose: bool = False,
     ) -> Any:  # (n, signals, nodes)
         """``n`` variations (n, signals, nodes) of ``signals``: at ``strength`` 0 the signal itself, at 1 any signal.
 
         In time, of complete rows. Without ``n`` one, which of a data frame is a frame like it.
         """
         count = 1 if n is None else n
-        if self.in_time:
-            rows = self._readings(signals, times)
-            drawn = self.series.augment(rows.series, strength, count, nfe, seed, readings.known(covariates))
-            return readings.varied(rows.form, n, drawn)
-        values, form = readings.signals(signals, self.graph)
-        return readings.varied(form, n, self.signals.augment(values, strength, count, nfe, seed)[..., None])
+        with progress.verbose(verbose):
+            if self.in_time:
+                rows = self._readings(signals, times)
+                drawn = self.series.augment(rows.series, strength, count, nfe, seed, readings.known(covariates))
+                return readings.varied(rows.form, n, drawn)
+            values, form = readings.signals(signals, self.graph)
+            return readings.varied(form, n, self.signals.augment(values, strength, count, nfe, seed)[..., None])
 
     def log_prob(
         self,
@@ -509,6 +512,7 @@ class GRCD:
         seed: int = 0,
         times: ArrayLike | None = None,
         covariates: Any = None,
+        verbose: bool = False,
     ) -> tuple[Any, Any]:  # two of (signals,)
         """Log-likelihood of each of ``signals`` (signals, nodes) in nats, and half of its 95 % interval.
 
@@ -516,29 +520,31 @@ class GRCD:
         ``steps`` of its flow, and more ``probes`` of its divergence, make the interval narrower. In time it is that of
         a row given all other rows of the window about it, under the reference, and exact.
         """
-        if self.in_time:
-            refuse_unknown(posterior)
-            rows = self._readings(signals, times)
-            scores, form = self.series.log_prob(rows.series, readings.known(covariates)), rows.form
-            error = np.zeros_like(scores)
-        else:
-            values, form = readings.signals(signals, self.graph)
-            scores, error = self.signals.log_prob(values, posterior, steps, probes, seed)
+        with progress.verbose(verbose):
+            if self.in_time:
+                refuse_unknown(posterior)
+                rows = self._readings(signals, times)
+                scores, form = self.series.log_prob(rows.series, readings.known(covariates)), rows.form
+                error = np.zeros_like(scores)
+            else:
+                values, form = readings.signals(signals, self.graph)
+                scores, error = self.signals.log_prob(values, posterior, steps, probes, seed)
         return form.scores(scores, "log_prob"), form.scores(error, "error")
 
     def node_log_prob(
-        self, signals: Any, times: ArrayLike | None = None, covariates: Any = None
+        self, signals: Any, times: ArrayLike | None = None, covariates: Any = None, verbose: bool = False
     ) -> Any:  # (signals, nodes)
         """How probable each reading is given all others of its signal, under the reference: low ones stand out.
 
         Log-densities (signals, nodes) of ``signals`` (signals, nodes); NaN where there is no reading. In time, given
         what all other nodes read in the window about it: so a sensor that is stuck stands out.
         """
-        if self.in_time:
-            rows = self._readings(signals, times)
-            return rows.form.table(self.series.node_log_prob(rows.series, readings.known(covariates)))
-        values, form = readings.signals(signals, self.graph)
-        return form.table(self.signals.node_log_prob(values)[..., None])
+        with progress.verbose(verbose):
+            if self.in_time:
+                rows = self._readings(signals, times)
+                return rows.form.table(self.series.node_log_prob(rows.series, readings.known(covariates)))
+            values, form = readings.signals(signals, self.graph)
+            return form.table(self.signals.node_log_prob(values)[..., None])
 
     def choice(self, nfe: int, **own: Any) -> Choice:
         """How to sample with a budget of ``nfe``: one's ``own`` choices, else the plan's, or the method's."""

@@ -99,7 +99,8 @@ class Readings:
 
 def signals(x: Any, graph: Graph, absent: bool = False) -> tuple[Any, Form]:
     """Signals by themselves, (signals, nodes) in the graph's order where they have names, and how they came."""
-    form = _named_form(x, graph, ("",), absent=absent, timed=False)
+    own = channels_of(x) if labelled.is_labelled(x) else []
+    form = _named_form(x, graph, own if len(own) == 1 else ("",), absent=absent, timed=False)
     return (x, Plain(wide=False)) if form is None else (form.values[..., 0], form)
 
 

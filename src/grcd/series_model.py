@@ -126,6 +126,7 @@ class SeriesModel:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Some rows at a time: their numbers, and draws (n, rows, nodes, channels) that keep what was observed."""
         refuse_unknown(posterior, OF_GAPS)
+        whole_number("n", n)
         if posterior in POSTERIORS:
             return self._by((posterior, None), series, n, nfe, seed, covariates, chunk)
         by = self._ways(posterior, series)

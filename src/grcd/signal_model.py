@@ -32,7 +32,7 @@ from .references.nearness import path_lengths
 from .references.observations import Observations
 from .runs.contents import Trained
 from .tasks import fill, likelihood, vary
-from .tasks.columns import mirrored
+from .tasks.columns import Columns, mirrored
 from .tasks.moments import MomentLaw, Moments, Plain
 from .tasks.sample import Memory, sample
 
@@ -83,14 +83,14 @@ class SignalModel:
         captured = self.memory if self.memory.again(n, batch, precision, choices) else None
         with bar("sampling", n) as advance:
             z = sample(diffusion, n, "terminal", seed, choices, batch, precision, captured, advance)
-        return self.space.shaped(self._in_units(z))
+        return self.space.shaped(self.in_units(z))
 
     def sample_reference(self, n: int, seed: int = 0) -> np.ndarray:  # (n, nodes)
         """Signals of the reference alone, without the network."""
         diffusion = self.trained.diffusion
         noise = Stream(seed, "reference signal", self.device).normal(range(n), self.space.d)
         component = Stream(seed, "reference component", self.device).uniform(0, n)
-        return self.space.shaped(self._in_units(diffusion.reference.draw(noise, 0.0, component)))
+        return self.space.shaped(self.in_units(diffusion.reference.draw(noise, 0.0, component)))
 
     def fillings(
         self,
@@ -108,7 +108,7 @@ class SignalModel:
         fills each node by itself, whatever the others read.
         """
         fill.refuse_unknown(posterior, fill.OF_GAPS)
-        if posterior in ("auto", "moments"):
+        if posterior in ("auto", "moments") or (posterior == "columns" and self.contest is not None):
             kinds = hiding.families(Series(x[:, :, None]), STEPS)[..., 0]
             by = ways(self.contest, posterior, kinds) or {("diffusion", None): np.isnan(x)}
             if len(by) > 1:
@@ -136,12 +136,12 @@ class SignalModel:
         if isinstance(process, Moments):
             filled = self._row_by_row(process, x, np.flatnonzero(gaps), n, seed, batch)
         elif posterior == "columns":
-            filled = self._by_themselves(np.flatnonzero(gaps), n, seed, batch)
+            filled = self._by_themselves(process or Columns((0.0,), (1.0,)), np.flatnonzero(gaps), n, seed, batch)
         else:
             options = n, nfe, seed, posterior, solver, batch
             observed = lambda rows: Observations(z[rows])  # noqa: E731
             drawn = fill.fill(self.trained.diffusion, observed, np.flatnonzero(gaps), *options)
-            filled = ((rows, self._in_units(draws)) for rows, draws in drawn)
+            filled = ((rows, self.in_units(draws)) for rows, draws in drawn)
         whole = split(np.flatnonzero(~gaps), BLOCK // (n * self.space.d))  # nothing to fill
         return chain(
             ((rows, np.broadcast_to(x[rows], (n, *x[rows].shape))) for rows in whole),
@@ -155,12 +155,12 @@ class SignalModel:
         return None if numbers is None else Contest.from_dict(numbers)
 
     def _by_themselves(
-        self, rows: np.ndarray, n: int, seed: int, batch: int | None
+        self, process: Columns, rows: np.ndarray, n: int, seed: int, batch: int | None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:  # each (rows,), (n, rows, d)
-        """Every node by itself: z-scores are standard normal."""
+        """Every node by itself."""
         for some in split(rows, batch or fill.ENTRIES[self.device.type] // (n * self.space.d)):
             z = mirrored(Stream(seed, "columns", self.device), some, n, self.space.d)
-            yield some, self._in_units(z.transpose(0, 1))
+            yield some, self.in_units(process.of_rows(z).transpose(0, 1))
 
     def _row_by_row(
         self, process: Moments, x: np.ndarray, rows: np.ndarray, n: int, seed: int, batch: int | None
@@ -206,7 +206,7 @@ class SignalModel:
             return Observations(linear.y[rows], linear.H, linear.variance)
 
         for some, draws in fill.fill(self.trained.diffusion, observed, rows, n, nfe, seed, posterior, solver):
-            ensemble[:, some] = self._in_units(draws)
+            ensemble[:, some] = self.in_units(draws)
         return self.space.shaped(ensemble)
 
     def augment(
@@ -221,7 +221,7 @@ class SignalModel:
         varied = np.repeat(x[None], n, axis=0).astype(np.float64)
         z = ZScored(x, self.trained.normalizer, self.device)
         for rows, variations in vary.vary(diffusion, z, strength, n, nfe, seed):
-            varied[:, rows] = self._in_units(variations).swapaxes(0, 1)
+            varied[:, rows] = self.in_units(variations).swapaxes(0, 1)
         return self.space.shaped(varied)
 
     def log_prob(
@@ -254,7 +254,7 @@ class SignalModel:
         scores = likelihood.of_readings(diffusion, ZScored(x, self.trained.normalizer, self.device))
         return scores + self._log_slope(x)
 
-    def _in_units(self, z: Tensor) -> np.ndarray:  # (..., d) twice
+    def in_units(self, z: Tensor) -> np.ndarray:  # (..., d) twice
         """z-scores as readings, within their limits."""
         x = self.trained.normalizer.undo(z.flatten(0, -2).cpu().numpy()).reshape(z.shape)
         return self.limits.kept(x)

@@ -36,9 +36,9 @@ def scored(value, floor):
     return Scores(value, **parts, n=2, floor=Scores(floor, **parts, n=2))
 
 
-def material(ours, network=True):
+def material(ours, network=True, reference=(11, 23)):
     """Three draws of ours at 10 and 20; the last value is 2 off and nothing is foretold by a line."""
-    draws = {OURS: ours, REFERENCE: [[11, 23]] * 3, "line": [[10, 23]], "last": [[12, 22]]}
+    draws = {OURS: ours, REFERENCE: [list(reference)] * 3, "line": [[10, 23]], "last": [[12, 22]]}
     g = guessed([10, 20], **draws)
     ahead = guessed([10, 20], **{method: draws[method] for method in (OURS, REFERENCE, "last")})
     gaps = {"points": g, "spells": g, "sensors": g}
@@ -60,18 +60,20 @@ def test_the_table_is_what_a_hand_computes():
 
 
 @pytest.mark.parametrize(
-    ("ours", "network", "days", "words"),
+    ("ours", "reference", "network", "days", "words"),
     [
-        ([[10, 20]] * 3, True, 0.1, "The network pays"),
-        ([[10, 20]] * 3, True, 0.9, "there the reference alone is nearer"),
-        ([[15, 25]] * 3, True, 0.1, "did not pay in silent spells"),
-        ([[10, 20]] * 3, False, 0.1, "the reference is used alone"),
+        ([[10, 20]] * 3, (12, 22), True, 0.1, "The network pays: in spells it is 2.00 +- 0.00 nearer"),
+        ([[10, 20]] * 3, (12, 22), True, 0.9, "there the reference alone is nearer"),
+        ([[10, 20]] * 3, (11, 23), True, 0.1, "Whether the network pays cannot be told here"),
+        ([[15, 25]] * 3, (12, 22), True, 0.1, "did not pay in silent spells"),
+        ([[10, 20]] * 3, (12, 22), False, 0.1, "the reference is used alone"),
     ],
 )
-def test_the_words_say_who_won(ours, network, days, words):
-    said = demo.verdict(material(ours, network), {OURS: scored(days, 0.0), REFERENCE: scored(0.5, 0.0)})
+def test_the_words_say_who_won(ours, reference, network, days, words):
+    shown = material(ours, network, reference)
+    said = demo.verdict(shown, {OURS: scored(days, 0.0), REFERENCE: scored(0.5, 0.0)})
     assert words in said[-1]
-    assert ("The network pays" in " ".join(said)) == (network and ours[0][0] == 10)
+    assert ("The network pays" in " ".join(said)) == (network and ours[0][0] == 10 and reference == (12, 22))
 
 
 @pytest.fixture(scope="module")

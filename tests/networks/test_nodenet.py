@@ -103,7 +103,7 @@ def test_training_goes_on_while_validations_above_the_reference_improve(tiny, qu
     lines = (tmp_path / "run/metrics.jsonl").read_text().splitlines()
     losses, reference = [json.loads(line)["val"] for line in lines], model.result["val_reference_alone"]
     assert min(losses[:4]) > 1.01 * reference  # had the reference been a milestone, training would have ended here
-    assert model.result["val"] == min(losses) < 0.99 * reference  # and nothing would have been learned
+    assert min(losses) < 0.99 * reference  # and nothing would have been learned
     milestone, since = math.inf, []  # the rule by hand
     for loss in losses:
         improved = milestone - loss > 0.002 * max(reference - loss, 0.0)

@@ -91,6 +91,7 @@ def test_gaps_are_filled_and_signals_scored_by_the_reference(alone, network):
     assert abs(np.nanmean(readings)) < 2
 
 
+@pytest.mark.filterwarnings("ignore:the network of this run adds nothing")
 @pytest.mark.parametrize("method", ["grcd", "grcd-gnn"])
 def test_with_time_a_network_is_trained_by_sparse_products(network, method, tmp_path):
     graph, train, val = network

@@ -372,3 +372,29 @@ def test_how_training_ended_is_said_as_it_was(losses, said):
     for update, loss in enumerate(losses, start=1):
         plateau.observe(loss, update)
     assert training._stopped(plateau, len(losses)) == said
+
+
+@pytest.mark.parametrize(("gain", "kept"), [(0.2, True), (0.001, False)])
+def test_a_network_is_kept_if_its_gain_is_more_than_chance_and_else_as_it_started(tiny, monkeypatch, gain, kept):
+    """Validation signals that are neighbours are alike: their gains differ from group to group, by 0.05 or so."""
+    off = np.random.RandomState(0).standard_normal(20)
+    gains = gain + 0.05 * (off - off.mean())
+
+    def trained(certain):
+        setting = Setting(tiny, max_updates=4, validate_every=4)
+        setting.network.starts_at_zero = True
+        before = [p.clone() for p in setting.network.parameters()]
+
+        def moved(network):
+            return any((p != q).any() for p, q in zip(network.parameters(), before, strict=True))
+
+        def scripted(self, network, noise, q):
+            own = np.bincount(self.group)[self.group]  # some groups are larger
+            return torch.from_numpy(1 - moved(network) * gains[self.group] * own.mean() / own)
+
+        monkeypatch.setattr(Validation, "_errors", scripted)
+        outcome = setting.train(certain=certain)
+        return moved(outcome.network), outcome.summary["best_update"]
+
+    assert trained(certain=True) == ((True, 4) if kept else (False, 0))
+    assert trained(certain=False) == (True, 4)

@@ -147,7 +147,9 @@ def test_in_words():
     assert lines[0] == f"readings: {found.kind}"
     assert lines[1].startswith("scale: ")
     assert lines[1].endswith("; drawn: whole numbers, from 0 up")
-    assert marginals.words([verdict(x["normal"], 6)], configured_limits("", "no"), ("",)) == []
+    known = marginals.words([verdict(x["normal"], 6)], configured_limits("", "no"), ("",))
+    assert known == ["readings: none negative", "scale: z-scores"]
+    assert marginals.words([verdict(x["normal"] - 100, 6)], configured_limits("", "no"), ("",)) == []
 
 
 def configured_limits(support, integers):

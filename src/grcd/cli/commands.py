@@ -137,6 +137,7 @@ def train(
         return
     result = model.result
     print(f"{run}: {'has finished already' if before else 'finished'}")
+    print(f"  {windows.divided(dataset)}")
     if "settled" in model.facts:
         print(f"  for {minutes:g} minute{'s' * (minutes != 1)} on this machine: {budget.words(model.facts['settled'])}")
     print(f"  {counted(result['updates'], 'update')} in {result['seconds']:.0f} s; {result['stopped']}")
@@ -194,9 +195,10 @@ def evaluate(
     from ..data import load_dataset
     from ..data.formats.signals import read_signals
     from ..data.matching import fitted
+    from ..evaluation import beside as besides
     from ..evaluation import distances as measured
     from ..evaluation import evaluate as score
-    from ..evaluation.beside import ALONE, Beside, of_signals
+    from ..evaluation.beside import Beside, of_signals
     from ..evaluation.comparison import table as laid_out
     from ..model import load
     from . import windows
@@ -235,7 +237,7 @@ def evaluate(
     if beside is not None:
         print(beside.words())
     if alone:
-        print(ALONE)
+        print(besides.alone(len(getattr(dataset, split)), "signals"))
     print("floor: training signals against the same split; unbiased estimates may come out below zero")
     if controls:
         print(

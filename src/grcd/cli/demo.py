@@ -110,10 +110,10 @@ def verdict(material: report.SeriesMaterial, days: dict[str, Scores]) -> list[st
     if not material.model.result["network"]:
         return [*lines, "The network did not pay here: the reference is used alone, and GRCD is the reference."]
     gain, noise = ours.ahead(OURS, REFERENCE)
-    sure = "for certain" if gain > 2 * noise else "as far as can be told"
     if gain <= 0:
         return [*lines, "The network did not pay in silent spells: its reference alone is nearer."]
-    lines.append(f"The network pays, {sure}: in spells it is {gain:.2f} +- {noise:.2f} nearer than its reference.")
+    how = "The network pays" if gain > 2 * noise else "Whether the network pays cannot be told here"
+    lines.append(f"{how}: in spells it is {gain:.2f} +- {noise:.2f} nearer than its reference.")
     if days[OURS].ammd > days[REFERENCE].ammd:
         lines.append("Not in days from nothing, by aMMD: there the reference alone is nearer to held-out ones.")
     return lines

@@ -308,7 +308,9 @@ def report(
         int | None, typer.Option("-n", help="How many signals to generate: 1000, or 200 windows.", show_default=False)
     ] = None,
     nfe: Annotated[int, typer.Option(help="Network evaluations for each of them.")] = 4,
-    filled: Annotated[bool, typer.Option("--filled", help="Hide some readings, and show how they are filled.")] = False,
+    filled: Annotated[
+        bool, typer.Option("--filled/--no-filled", help="Hide some readings, and show how they are filled.")
+    ] = True,
     seed: Seed = 0,
     device: Device = "auto",
     force: Force = False,

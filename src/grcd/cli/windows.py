@@ -109,6 +109,18 @@ def _decided(what: str) -> None:
         print(what, file=sys.stderr)
 
 
+def divided(data: Any) -> str:
+    """Which rows teach, and which do not."""
+    from ..data.splits import NAMES
+
+    train, val, test = (len(data.rows(split) if is_series(data) else getattr(data, split)) for split in NAMES)
+    kept = f"the last {test:,}" if data.origin.split_by == "chronological" else f"{test:,}"
+    return (
+        f"{counted(train, 'row')} for training, {val:,} for validation; {kept} are held out for evaluate and report "
+        "(--test FILE: those of another file, and these teach too)"
+    )
+
+
 def spell(steps: int, interval: Any) -> str:
     """As "12 rows (1h)"."""
     from ..data.series import readable
@@ -299,8 +311,8 @@ def evaluate(
     """Windows of a file against those of a run's data, printed; ``asked`` are options that only moments have."""
     from ..core.errors import InputError
     from ..data import load_series
+    from ..evaluation import beside as besides
     from ..evaluation import windows as evaluation
-    from ..evaluation.beside import ALONE
 
     if asked:
         do = f"leave {'it' if len(asked) == 1 else 'them'} out: a network has the run's own reference beside it anyway"
@@ -320,7 +332,7 @@ def evaluate(
     if beside is not None:
         print(beside.words())
     if alone:
-        print(ALONE)
+        print(besides.alone(len(evaluation.held_out(data, split, model.series.space.steps)), "windows"))
     print("floor: training windows against the same split; unbiased estimates may come out below zero")
 
 

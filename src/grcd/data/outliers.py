@@ -31,6 +31,7 @@ FAR, APART = 30.0, 20.0  # robust standard deviations; times the distance of the
 MOST, SHARE = 8, 20  # of a node, and one in so many: more of them are no accident
 DIFFERENT = 5  # readings from which a distance can be told
 NAMED = 3  # that a note names
+FEW = 10  # signals of which nothing is said
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,8 @@ def notes(
 
 
 def warn(node_ids: Sequence[str], **signals: np.ndarray) -> None:
-    """The same as warnings, of signals by what they are for."""
+    """The same as warnings, of signals by what they are for; of a few nobody can tell what is usual."""
     for purpose, x in signals.items():
+        if len(x) < FEW:
+            continue
         warn_of(notes(x, node_ids, what=f"{purpose} signal"), stacklevel=3)

@@ -90,7 +90,7 @@ def assembled(
     refuse_empty(series.values, channels.names, where)
     notes = (*channels.notes, *notes, *_notes(series, channels, graph, options))
     parts, series = _with_own_files(series, channels, graph, options, where)
-    _refuse_unseen(series.values[_all(parts["train"])], graph)
+    refuse_unseen(series.values[_all(parts["train"])], graph)
     borders = sorted({part.start for rows in parts.values() for part in rows} | {*series.borders})
     origin = Origin(
         source=where,
@@ -200,7 +200,8 @@ def _all(parts: Rows) -> np.ndarray:
     return np.concatenate([np.arange(part.start, part.stop) for part in parts])
 
 
-def _refuse_unseen(train: np.ndarray, graph: Graph) -> None:
+def refuse_unseen(train: np.ndarray, graph: Graph) -> None:  # (rows, nodes, channels)
+    """Refuse training rows in which a node has no reading of anything."""
     never = [graph.node_ids[i] for i in np.flatnonzero(np.isnan(train).all(axis=(0, 2)))]
     if never:
         raise InputError(

@@ -51,7 +51,7 @@ class Diffusion:
 
     @property
     def adds_nothing(self) -> bool:
-        """Whether no update of the network was better than the reference alone, which is then all there is."""
+        """Whether no update of the network was clearly better than the reference alone, which is then all there is."""
         return self.parameterisation.adds and getattr(self.network, "is_zero", False)
 
     def prediction(self, network: nn.Module | None = None) -> Prediction:

@@ -24,8 +24,14 @@ from ..metrics.chance import chance
 from . import windows
 from .ammd import Scores, ammd, held_out
 
-ALONE = "This run uses no network: what it generates is its reference's, and only the floor is beside it."
 LEAST, PART, PARTS = 20, 10, 8  # held-out signals, those of a part, and parts at most
+
+
+def alone(rows: int, what: str) -> str:
+    """Of a run without a network, in words."""
+    text = "This run uses no network: what it generates is its reference's, and only the floor is beside it"
+    few = f"; {rows:,} held-out {what}: nothing can be said of how near generated ones are."
+    return f"{text}, against {rows:,} held-out {what}." if rows >= LEAST else text + few
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ TITLES = {
     "mean": "the column's mean",
     "neighbours": "the nearest rows",
     "iterative": "the iterative imputer",
-    "regression": "regression on its row",
+    "regression": "iterative, single rows",
     "var": "a vector autoregression",
 }
 FORESEE = ("last", "calendar", "mean")  # those that a future can be asked of

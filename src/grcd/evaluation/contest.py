@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import InputError, InputWarning
+from ..core.progress import bar, quiet
 from ..core.tables import aligned, number
 from ..metrics.chance import chance, standard_error
 from ..tasks.columns import Columns
@@ -180,6 +181,8 @@ class Contest:
         head.append(["", *(cell for _ in names for cell in (f"MAE{self.unit}", "CRPS", "in 90 %"))])
         yield from aligned([*head, *(self._line(method) for method in methods)], 10).splitlines()
         yield f"* is used by impute (--posterior auto): {self.used()}"
+        if absent := [TITLES[name] for name in SIMPLE if name not in methods and name != "calendar"]:
+            yield f"{_listed(absent)}: not asked, there are too many columns"
         chosen = {name for family in self.families.values() for name in family.tuned}
         if tuned := [TITLES[name].removeprefix("ours: ") for name in OURS if name in chosen]:
             yield (
@@ -283,16 +286,17 @@ def ways(contest: Contest | None, posterior: str, families: np.ndarray) -> dict[
 def merged(
     parts: Mapping[Way, Iterator[tuple[np.ndarray, np.ndarray]]], ways: Mapping[Way, np.ndarray]
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Fillings of the same rows in several ways, each where it is wanted (rows, ...)."""
-    first, *others = parts
-    if not others:
-        yield from parts[first]
-        return
-    for (rows, drawn), *more in zip(*parts.values(), strict=True):
-        for way, (same, other) in zip(others, more, strict=True):
-            assert np.array_equal(rows, same)
-            drawn = np.where(ways[way][rows], other, drawn)
-        yield rows, drawn
+    """Fillings of the same rows in several ways, each where it is wanted (rows, ...); with one bar for all of them."""
+    (first, where), *_ = ways.items()
+    others, done = [way for way in parts if way != first], 0
+    with bar("filling", len(where)) as advance, quiet():
+        for (rows, drawn), *more in zip(parts[first], *(parts[way] for way in others), strict=True):
+            for way, (same, other) in zip(others, more, strict=True):
+                assert np.array_equal(rows, same)
+                drawn = np.where(ways[way][rows], other, drawn)
+            done += len(rows)
+            advance(done, "")
+            yield rows, drawn
 
 
 def _errors(guesses: Guesses, method: str) -> dict[str, float]:

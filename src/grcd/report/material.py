@@ -100,7 +100,8 @@ class Material:
         space = SignalSpace(data.graph)
         x = model.signals.sample(n, nfe, seed) if samples is None else check_signals(samples, space, "samples")
         x = x[evenly(len(x), MOST)]
-        how = f"{nfe} network evaluations, seed {seed}"
+        by = "from the reference, without a network" if model.diffusion.adds_nothing else f"{nfe} network evaluations"
+        how = f"{by}, seed {seed}"
         return cls(
             model,
             data,

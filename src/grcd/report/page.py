@@ -57,7 +57,9 @@ def verdict(material: Material) -> tuple[str, str]:
         f"Generated signals are {'' if near else 'not '}as near to {held:,} held-out ones as training signals are."
     )
     if beside is None:
-        return kind, f"{as_near} The network found nothing to add to its reference, of which these signals are."
+        trained = material.model.result["updates"] > 0
+        why = "The network found nothing to add for certain" if trained else "No network was trained"
+        return kind, f"{as_near} {why}: these signals are the reference's."
     return kind, f"{as_near} {beside.words()}" + (" Train longer." if kind == "bad" else "")
 
 

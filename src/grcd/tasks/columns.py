@@ -8,10 +8,11 @@ from one row to the next, and know nothing of other columns. With the nearest re
     variance = (1 - rho^2a) (1 - rho^2b) / (1 - rho^(2a + 2b))
 
 and a side without a reading is infinitely far. At ``rho = 0`` that is the mean, with its spread; as ``rho`` goes to 1,
-the straight line between two readings, constant beyond the last one. The standard deviation is ``spread`` times as
-large, which is fitted: no column is quite such a process. Draws are joint: a process of the first order given what it
-was a row before and what it will be at the next reading is one of the first order again. They come in pairs, the
-second the mirror image of the first about the mean: so the median of an even number is the mean, without noise.
+the straight line between two readings, constant beyond the last one. Deviations are ``spread`` times as large and have
+tails, both of which are fitted (see ``tails``): no column is quite such a process. Draws are joint: a process of the
+first order given what it was a row before and what it will be at the next reading is one of the first order again. They
+come in pairs, the second the mirror image of the first about the mean: so the median of an even number is the mean,
+without noise.
 """
 
 from __future__ import annotations
@@ -26,44 +27,55 @@ from torch import Tensor
 
 from ..core.rows import BLOCK, split
 from ..core.streams import Stream
+from .tails import stretched
 
 LINE = 1 - 1e-6  # the correlation at which it is a straight line, but for rounding
 LEAST = 1e-12
+TINY = 1e-30  # in place of no standard deviation, where nothing is drawn
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The process of columns, by channel: correlation from a row to the next, and what spreads are multiplied by."""
+    """The process of columns, by channel: correlation from a row to the next, what spreads are multiplied by, how heavy
+    the tails are and where the median is; if nothing is said, as of a Gaussian."""
 
     rho: tuple[float, ...]
     spread: tuple[float, ...]
+    tail: tuple[float, ...] = ()
+    shift: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, list[float]]:
-        return {"rho": list(self.rho), "spread": list(self.spread)}
+        return {key: list(numbers) for key, numbers in vars(self).items()}
 
     @classmethod
     def of(cls, numbers: dict[str, Any]) -> Columns:
         """The way back."""
-        return cls(tuple(map(float, numbers["rho"])), tuple(map(float, numbers["spread"])))
+        return cls(**{key: tuple(map(float, each)) for key, each in numbers.items()})
+
+    def of_rows(self, u: Tensor) -> Tensor:  # (..., columns) twice
+        """Rows by themselves, of which nothing is near: z-scores of standard normal numbers."""
+        _, spread, tail, shift = self._of_columns(u)
+        return shift + spread * stretched(u, tail)
 
     def posterior(self, z: Tensor, stretches: Sequence[slice]) -> tuple[Tensor, Tensor]:  # two of (rows, columns)
-        """Mean and standard deviation of z-scores (rows, columns), NaN where missing, given those that are there."""
+        """Median, and standard deviation but for the tails, of z-scores (rows, columns), NaN where missing, given those
+        that are there."""
         before, after = _nearest(z, stretches)
-        log_rho, spread = self._of_columns(z)
+        log_rho, spread, _, shift = self._of_columns(z)
         near = [(rows * log_rho).exp() for rows, _ in (before, after)]
         gone = [-torch.expm1(2 * rows * log_rho) for rows, _ in (before, after)]  # of the variance, by a side alone
         whole = -torch.expm1(2 * (before[0] + after[0]) * log_rho)
         mean = (near[0] * gone[1] * before[1] + near[1] * gone[0] * after[1]) / whole
-        sd = spread * (gone[0] * gone[1] / whole).sqrt()
-        return torch.where(z.isnan(), mean, z), torch.where(z.isnan(), sd, 0.0)
+        sd = (gone[0] * gone[1] / whole).sqrt()
+        return torch.where(z.isnan(), mean + shift * sd, z), torch.where(z.isnan(), spread * sd, 0.0)
 
     def draws(
         self, z: Tensor, stretches: Sequence[slice], n: int, seed: int, chunk: int | None = None
     ) -> Iterator[tuple[np.ndarray, Tensor]]:  # each (rows,), (n, rows, columns)
         """``n`` draws of z-scores given those that are there, some rows at a time, in the order of the stretches."""
-        mean, _ = self.posterior(z, stretches)
+        mean, wide = self.posterior(z, stretches)
         _, (after, _) = _nearest(z, stretches)
-        log_rho, spread = self._of_columns(z)
+        log_rho, spread, tail, _ = self._of_columns(z)
         first = {s.start for s in stretches}
         rows = np.concatenate([np.arange(s.start, s.stop) for s in stretches])
         stream, off = Stream(seed, "columns", z.device), z.new_zeros(n, z.shape[1])
@@ -79,14 +91,16 @@ class Columns:
                     sd = (-torch.expm1(2 * log_rho) * gone / whole).sqrt()
                     off = log_rho.exp() * gone / whole * off + sd * xi[k]
                 off = torch.where(z[row].isnan(), off, 0.0)
-                drawn[:, k] += spread * off
+                sd = wide[row].clamp(min=TINY)
+                drawn[:, k] += sd * stretched(spread * off / sd, tail)
             yield some, drawn
 
-    def _of_columns(self, z: Tensor) -> tuple[Tensor, Tensor]:  # two of (columns,)
-        """The logarithm of the correlation, and the spread."""
-        each = z.shape[1] // len(self.rho)
-        rho, spread = (z.new_tensor(numbers).repeat(each) for numbers in (self.rho, self.spread))
-        return rho.clamp(LEAST, LINE).log(), spread
+    def _of_columns(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # four of (columns,)
+        """The logarithm of the correlation, the spread, the tail and the shift."""
+        each, none = z.shape[-1] // len(self.rho), (0.0,) * len(self.rho)
+        numbers = self.rho, self.spread, self.tail or none, self.shift or none
+        rho, spread, tail, shift = (z.new_tensor(of_channels).repeat(each) for of_channels in numbers)
+        return rho.clamp(LEAST, LINE).log(), spread, tail, shift
 
 
 def mirrored(stream: Stream, rows: np.ndarray, n: int, columns: int) -> Tensor:  # (rows, n, columns)

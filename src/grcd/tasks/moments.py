@@ -8,8 +8,8 @@ the graph says of it (see ``references/nearness``), and then
 
     Sigma = w * C_0 + noise I,    w_ij = rho_ij^2 / (rho_ij^2 + local^2) between nodes
 
-(see ``references/lags``). All three weights are fitted to hidden readings, and so is ``spread``, which standard
-deviations are multiplied by.
+(see ``references/lags``). All three weights are fitted to hidden readings, and so are ``spread``, which standard
+deviations are multiplied by, ``tail`` and ``shift`` (see ``tails``).
 
 **Gaps.** Covariances over the pairs of readings that were both there need not fit together: of AQI-36 they do not, and
 noise has to hide it. So where there are gaps ``C_0`` goes on to a covariance under which what was read is more
@@ -37,7 +37,8 @@ from ..core.streams import Stream
 from ..references.lags import FLOOR, Shrinkage, lag_covariances
 from ..references.nearness import towards
 from ..references.stationary import Stationary
-from .columns import mirrored
+from .columns import TINY, mirrored
+from .tails import stretched
 
 MOST = 4096  # columns of which a law of single rows is kept
 ROUNDS, DRAWS, ROWS = 8, 4, 4000  # of expectation maximisation; draws of each row, and rows
@@ -53,6 +54,8 @@ class Moments:
     spread: float = 1.0
     graph: float = 0.0
     plain: bool = False
+    tail: float = 0.0
+    shift: float = 0.0
 
     def to_dict(self) -> dict[str, float]:
         return asdict(self)
@@ -66,7 +69,8 @@ class Moments:
         """Of rows with this covariance (columns, columns), on nodes so far from each other (nodes, nodes)."""
         node = torch.arange(len(C0), device=C0.device) // (len(C0) // len(distance))
         shrinkage = Shrinkage(0.0, 0.0, self.local, self.noise)
-        return MomentLaw(Stationary.of(towards(C0[None], distance, self.graph), shrinkage, node), self.spread)
+        law = Stationary.of(towards(C0[None], distance, self.graph), shrinkage, node)
+        return MomentLaw(law, self.spread, self.tail, self.shift)
 
 
 def covariance(z: Tensor) -> Tensor:  # (rows, columns) -> (columns, columns)
@@ -124,12 +128,15 @@ class MomentLaw:
 
     reference: Stationary  # of one step
     spread: float
+    tail: float
+    shift: float
 
     def posterior(self, z: Tensor, stretches: Sequence[slice]) -> tuple[Tensor, Tensor]:  # two of (rows, columns)
-        """Mean and standard deviation of z-scores (rows, columns), NaN where missing, given those of the same row."""
+        """Median, and standard deviation but for the tails, of z-scores (rows, columns), NaN where missing, given those
+        of the same row."""
         found = self.reference.posterior(z.nan_to_num(), ~z.isnan())
-        sd = self.spread * found.sd.to(z)
-        return torch.where(z.isnan(), found.mean.to(z), z), torch.where(z.isnan(), sd, 0.0)
+        mean, sd = found.mean.to(z), found.sd.to(z)
+        return torch.where(z.isnan(), mean + self.shift * sd, z), torch.where(z.isnan(), self.spread * sd, 0.0)
 
     def draws(
         self, z: Tensor, stretches: Sequence[slice], n: int, seed: int, chunk: int | None = None
@@ -145,6 +152,7 @@ class MomentLaw:
         xi = mirrored(Stream(seed, "moments", z.device), rows, n, z.shape[1]).to(z)
         found = self.reference.posterior(z.nan_to_num(), ~z.isnan(), xi)
         assert found.draws is not None
-        mean = found.mean[:, None].to(z)
-        drawn = mean + self.spread * (found.draws.to(z) - mean)
+        mean, sd = (each[:, None].to(z) for each in (found.mean, found.sd))
+        off = (found.draws.to(z) - mean) / sd.clamp(min=TINY)
+        drawn = mean + sd * (self.shift + self.spread * stretched(off, self.tail))
         return torch.where(z.isnan()[:, None], drawn, z[:, None]).transpose(0, 1)

@@ -85,7 +85,16 @@ def fit(
     network = fresh_network(space, config, device)
     with devices.arithmetic("high"):
         outcome = loop.train(
-            how, reference, network, signals.train, signals.val, config, filler=filler, until=until, **hooks
+            how,
+            reference,
+            network,
+            signals.train,
+            signals.val,
+            config,
+            filler=filler,
+            until=until,
+            certain=method.certain,
+            **hooks,
         )
     diffusion = bound(space, config, process, reference, outcome.network.eval(), {})
     if method.planned:

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -32,6 +33,7 @@ from ..core.progress import bar
 from ..core.rows import blocks, evenly
 from ..core.streams import Stream
 from ..diffusion.parameterisation import Parameterisation
+from ..metrics.chance import chance
 from ..references.kinds import Filler
 from ..references.reference import Reference
 from ..references.sparse import Sparse
@@ -42,6 +44,7 @@ from .stopping import Plateau
 CHUNK = 16  # updates whose random numbers are drawn together
 VALIDATION_DRAWS = 1024  # at least; small validation splits are used several times, with other noise
 VALIDATION_MOST = 5000  # signals; of larger splits so many, evenly spaced
+GROUPS = 20  # of validation signals
 LEVELS = 8  # at which the paper's rule validates every signal: the middles of eighths of the training distribution
 
 
@@ -217,14 +220,17 @@ class Validation:
     """The denoising error: of a network, and of the reference alone (the ``baseline``).
 
     It is the loss, each signal at a level of its own; under the stopping rule "paper" the squared error of the denoised
-    signal, each at eight levels. The draws are the same every time. Gaps are filled once.
+    signal, each at eight levels. The draws are the same every time. Gaps are filled once. Signals near each other may
+    be alike: for what chance makes of a gain they count in ``GROUPS`` groups, one after the other.
     """
 
     def __init__(self, parameterisation: Parameterisation, x_val: Tensor, config: Config, filler: Filler | None = None):
         self.parameterisation, self.config = parameterisation, config
         self.of_signal = config.stopping == "paper"
         x = x_val[evenly(len(x_val), VALIDATION_MOST)]
-        x = x if self.of_signal else x.repeat(-(-VALIDATION_DRAWS // len(x)), 1)
+        group = np.arange(len(x)) * min(GROUPS, len(x)) // len(x)
+        times = 1 if self.of_signal else -(-VALIDATION_DRAWS // len(x))
+        x, self.group = x.repeat(times, 1), np.tile(group, times)
         self.x, self.weight = Signals(x, filler, Stream(config.seed, "validation gaps", x.device))(slice(None))
         self.random = Stream(config.seed, "validation", x.device)
 
@@ -256,6 +262,13 @@ class Validation:
 
         return torch.cat([part for (part,) in team().each(-(-len(self.x) // size), of_batch)])
 
+    @torch.no_grad()
+    def certain(self, network: nn.Module, start: nn.Module) -> bool:
+        """Whether a network is better than another one by more than chance."""
+        gains = [self._errors(start, *drawn) - self._errors(network, *drawn) for drawn in self.draws()]
+        gain = torch.stack(gains).mean(0).double().cpu().numpy()
+        return bool(gain.mean() > chance(gain, self.group))
+
     def baseline(self, reference: Reference) -> float:
         """The same error of what the reference alone predicts."""
         square = self.parameterisation.signal_error if self.of_signal else self.parameterisation.baseline
@@ -268,15 +281,16 @@ def _weighted(square: Tensor, weight: Tensor | None) -> Tensor:
 
 
 class Outcome:
-    """What training ends with: the EMA weights of the best validation (rule "none": the last), and how it went."""
+    """What training ends with: the EMA weights of the best validation (rule "none": the last), and how it went; or the
+    network as it ``start``ed, if that is to be kept."""
 
-    def __init__(self, state: Training):
+    def __init__(self, state: Training, start: nn.Module | None = None):
         plateau = state.plateau
-        self.network = state.best
+        self.network = state.best if start is None else start
         self.summary = {
             "updates": state.update,
-            "best_update": plateau.best_update,
-            "val": plateau.best_loss,
+            "best_update": plateau.best_update if start is None else 0,
+            "val": plateau.best_loss if start is None else plateau.baseline,
             "val_reference_alone": plateau.baseline,
             "seconds": round(state.seconds, 1),
             "stopped": _stopped(plateau, state.update, state.late),
@@ -302,18 +316,21 @@ def train(
     log: Callable[[State, dict], None] = lambda state, record: None,
     resume: Callable[[State], None] = lambda state: None,
     until: float = math.inf,
+    certain: bool = False,
 ) -> Outcome:
     """Train until validation stops improving, or ``until`` (see ``repeat``). ``log`` gets every validation, ``resume``
     may restore a state.
 
-    Gaps are drawn from ``filler``, a Gaussian; without gaps none is needed.
+    Gaps are drawn from ``filler``, a Gaussian; without gaps none is needed. With ``certain`` a network that starts as
+    its reference is kept so, unless what it learned gains by more than chance.
     """
+    start = copy.deepcopy(network) if getattr(network, "starts_at_zero", False) else None
     validation = Validation(parameterisation, x_val, config, filler)
     state = State(network, config, validation.baseline(reference))
     update = Update(state, parameterisation, x_train, config, filler)
     resume(state)
     state.follow()
-    if state.update == 0 and getattr(network, "starts_at_zero", False):  # the reference itself is the one to beat
+    if state.update == 0 and start is not None:  # the reference itself is the one to beat
         state.plateau.begin(validation(state.ema))
     drawn = draws(config, len(x_train), x_train.shape[1], state.update, x_train.device, update.rows)
     repeat(
@@ -326,7 +343,9 @@ def train(
         log,
         until,
     )
-    return Outcome(state)
+    learned = state.plateau.best_update > 0
+    doubtful = certain and learned and start is not None and not validation.certain(state.best, start)
+    return Outcome(state, start if doubtful else None)
 
 
 def repeat(

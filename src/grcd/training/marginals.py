@@ -292,7 +292,7 @@ def words(verdicts: Sequence[Verdict], limits: Limits, channels: Sequence[str]) 
     lines = list[str]()
     for verdict, channel, ends, whole in zip(verdicts, channels, limits.bounds, limits.whole, strict=False):
         of, kept = f"{channel}: " if len(channels) > 1 else "", in_words(ends, whole)
-        if kept or verdict.scale != "z-score":
+        if str(verdict.kind) or verdict.scale != "z-score":
             lines += [f"{of}readings: {verdict.kind}"] * bool(str(verdict.kind))
             lines.append(f"{of}scale: {verdict}" + (f"; drawn: {kept}" if kept else ""))
     return lines

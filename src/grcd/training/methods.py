@@ -30,6 +30,7 @@ class Method:
     levels: tuple[float, float] = VE_RANGE  # smallest and largest noise of a "ve" process
     reference: str = "spectral"  # of REFERENCES: or "full", one Gaussian with its whole covariance, or "mixture"
     planned: bool = False  # whether validation signals choose start, grid and solver (diffusion/plan)
+    certain: bool = False  # whether a network that starts as its reference is kept only if it gains more than chance
     settings: tuple[tuple[str, float | str], ...] = ()  # of training, where they are not the common ones
 
     @property
@@ -57,6 +58,7 @@ _OURS = Method(
     "our default: residual to a Gaussian mixture, a network that knows its nodes, a plan",
     reference="mixture",
     planned=True,
+    certain=True,
     settings=(("backbone", "node"), *_LENGTH),
 )
 
