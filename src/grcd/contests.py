@@ -58,7 +58,7 @@ AGAIN = 2_000  # training rows above which nothing is fitted again
 WORK = {"cpu": 7e5, "cuda": 2e8, "reference": 2e7}  # readings that are drawn for a family, evaluations counted
 MOST_COLUMNS = {"neighbours": 250, "iterative": 250, "regression": 60}  # that scikit-learn's imputers are asked for
 RHO = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, LINE)
-MANY = 10  # training rows a column without which no law of single rows is fitted beside that of windows
+LEAST = 40  # training rows, and one a column, without which no law of single rows stands beside the reference
 WEIGHTS: dict[str, tuple] = {  # of single rows
     "plain": (False, True),
     "graph": (0.0, 0.1, 0.3, 0.6, 0.9),
@@ -278,7 +278,8 @@ def _guessed(
     if not hidden[0].any():
         return None
     processes: dict[str, Process] = {COLUMNS: _columns(held, hidden, known)}
-    if all(each.model.has_moments for each in held) and len(held[0].train) >= MANY * held[0].train.values[0].size:
+    enough = len(held[0].train) >= max(LEAST, held[0].train.values[0].size)
+    if enough and all(each.model.has_moments for each in held):
         tuned = (held, hidden) if family != "sensors" else _each_in_turn(held)
         processes[MOMENTS] = _moments(*tuned, known)
     sd = _units(held[0].train)
