@@ -38,8 +38,8 @@ from grcd.data.series import Series
 from grcd.evaluation import competitors, guesses, hiding
 from grcd.evaluation.windows import moments
 
-SEED = 3301  # of what is made up: nobody looked at these before the code was as it is
-FEW_SEEDS = (3301, 3302, 3303, 3304, 3305)  # tables of few rows say little by themselves
+SEED = 4401  # of what is made up: nobody looked at these before the code was as it is
+FEW_SEEDS = (4401, 4402, 4403, 4404, 4405)  # tables of few rows say little by themselves
 SIMPLE = ("mean", "calendar", "line", "neighbours", "iterative")
 PLAIN = {"plain-neighbours": "KNNImputer, no settings", "plain-iterative": "IterativeImputer, no settings"}
 MOST_PLAIN = 60  # columns: the iterative imputer without settings takes minutes on more

@@ -73,6 +73,29 @@ def test_a_walk_is_filled_by_the_line_and_with_its_spread():
     assert line.columns["rho"][0] > 0.9
 
 
+def test_walks_go_on_from_their_last_reading_and_fields_as_the_reference_says():
+    x = rows("walks", 400)
+    model = grcd.GRCD(GRAPH, window=6, max_updates=0).fit(x[:300], x[300:])
+    future = model.contest.future
+    assert future.won == COLUMNS
+    assert future.errors[COLUMNS]["mae"] < 1.03 * future.errors["line"]["mae"]
+    drawn = model.forecast(x[:350], horizon=5, n=200)  # by what won
+    assert np.abs(np.median(drawn, axis=0) - x[349]).max() < 0.2 * x.std()
+    assert np.array_equal(drawn, model.forecast(x[:350], horizon=5, n=200, posterior="auto"))
+    spread = drawn.std(axis=0).mean(axis=1)
+    assert 1.5 < spread[3] / spread[0] < 2.5  # as a walk spreads: twice in four rows
+    pushed = np.zeros((600, NODES))  # every node is what the one before it was a row ago
+    noise = np.random.RandomState(1).standard_normal((600, NODES))
+    for t in range(1, 600):
+        pushed[t, 1:] = pushed[t - 1, :-1]
+        pushed[t, 0] = noise[t, 0]
+    field = grcd.GRCD(GRAPH, window=6, max_updates=0).fit(pushed[:500] + 0.1 * noise[:500], pushed[500:])
+    assert field.contest.future.won == REFERENCE
+    assert np.array_equal(
+        field.forecast(pushed[:99], 3, n=4), field.forecast(pushed[:99], 3, n=4, posterior="reference")
+    )
+
+
 def test_errors_are_those_of_readings_hidden_in_rows_that_were_held_out():
     """The competitors' by another way: fitted to training rows, and asked for the hidden ones."""
     x = rows("walks", 1000)

@@ -32,7 +32,7 @@ from .data.normalizer import Normalizer
 from .data.series import Series
 from .diffusion.conditional import Conditional
 from .evaluation import competitors, guesses, hiding
-from .evaluation.contest import COLUMNS, MOMENTS, NETWORK, REFERENCE, SIMPLE, Contest, Found, Process, decided
+from .evaluation.contest import COLUMNS, MOMENTS, NETWORK, REFERENCE, SIMPLE, Contest, Found, Process, decided, foretold
 from .evaluation.guesses import Filler, Guesses, filler
 from .evaluation.windows import moments
 from .runs.contents import Trained
@@ -58,6 +58,7 @@ AGAIN = 2_000  # training rows above which nothing is fitted again
 WORK = {"cpu": 7e5, "cuda": 2e8, "reference": 2e7}  # readings that are drawn for a family, evaluations counted
 MOST_COLUMNS = {"neighbours": 250, "iterative": 250, "regression": 60}  # that scikit-learn's imputers are asked for
 RHO = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, LINE)
+FUTURE, AHEAD = "future", ("mean", "calendar", "line")  # a family of its own, and who foretells
 LEAST = 40  # training rows, and one a column, without which no law of single rows stands beside the reference
 WEIGHTS: dict[str, tuple] = {  # of single rows
     "plain": (False, True),
@@ -252,10 +253,15 @@ def _contest(
                 found[family] = guessed
     if not found:
         return None
-    families = decided(found)
+    families, ahead = decided(found), None
+    if not isinstance(held[0].model, Alone):
+        with quiet(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)
+            ahead = _guessed(held, [{k: f[k] for k in AHEAD if k in f} for f in simple], FUTURE, steps, None, known)
     rows, of_unit = sum(len(each.rows) // each.times for each in held), f" {unit}" if unit else ""
     stretches = sum(each.model is not held[0].model for each in held)
-    return Contest(families, rows, stretches, of_unit).to_dict()
+    future = None if ahead is None else foretold(ahead)
+    return Contest(families, rows, stretches, of_unit, future, _horizon(steps)).to_dict()
 
 
 def _simple(train: Series, names: Sequence[str]) -> dict[str, Filler]:
@@ -279,7 +285,7 @@ def _guessed(
         return None
     processes: dict[str, Process] = {COLUMNS: _columns(held, hidden, known)}
     enough = len(held[0].train) >= max(LEAST, held[0].train.values[0].size)
-    if enough and all(each.model.has_moments for each in held):
+    if enough and family != FUTURE and all(each.model.has_moments for each in held):
         tuned = (held, hidden) if family != "sensors" else _each_in_turn(held)
         processes[MOMENTS] = _moments(*tuned, known)
     sd = _units(held[0].train)
@@ -295,9 +301,19 @@ def _guessed(
 
 
 def _hidden(family: str, rows: Series, steps: int, lengths: np.ndarray | None, first: int) -> np.ndarray:
-    """Every stretch has something else hidden, by seeds from ``first`` on."""
+    """Every stretch has something else hidden, by seeds from ``first`` on; of the future its last rows."""
+    if family == FUTURE:
+        ends = np.zeros(len(rows), dtype=bool)
+        for s in rows.stretches:
+            ends[max(s.start + 1, s.stop - _horizon(steps)) : s.stop] = True
+        return ends[:, None, None] & ~np.isnan(rows.values)
     parts = [rows.rows(s) for s in rows.stretches]
     return np.concatenate([hiding.hidden(family, part, steps, first + k, lengths) for k, part in enumerate(parts)])
+
+
+def _horizon(steps: int) -> int:
+    """How many rows are foretold: half a window, which sees as much again."""
+    return max(1, steps // 2)
 
 
 def _by(fillings: Callable[..., Any], **options: Any) -> Filler:

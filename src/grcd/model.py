@@ -76,8 +76,8 @@ class GRCD:
     ``n``           how many signals, or draws of each signal
     ``nfe``         network evaluations for each of them
     ``posterior``   "diffusion", the model's own, or "reference": that of its reference, exact and without network; of
-                    ``impute`` also "auto": what filled hidden readings best at the end of training (``contest``), and
-                    of that "columns", every node by itself, and "moments", every row by itself (windows only)
+                    ``impute`` and ``forecast`` also "auto": what was nearest to hidden readings at the end of training
+                    (``contest``); of gaps "columns", every node by itself, or "moments", every row by itself
     ``solver``      a name from the table in ``diffusion/solvers.py``, where the usual one is not wanted
     ``batch``       how many signals are worked on at a time
     ``verbose``     says how far it is, how fast, and how long it will take, where there is no terminal too
@@ -420,7 +420,7 @@ class GRCD:
         n: int | None = None,
         nfe: int | None = None,
         seed: int = 0,
-        posterior: str = "diffusion",
+        posterior: str = "auto",
         times: ArrayLike | None = None,
         draws: int | None = None,
         covariates: Any = None,

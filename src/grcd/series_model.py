@@ -31,7 +31,7 @@ from .references.nearness import path_lengths
 from .runs.series import TrainedSeries
 from .tasks import context, windows
 from .tasks.columns import Columns
-from .tasks.fill import OF_GAPS, POSTERIORS, refuse_unknown
+from .tasks.fill import OF_GAPS, OF_ROWS, POSTERIORS, refuse_unknown
 from .tasks.guided import Guided
 from .tasks.moments import MomentLaw, Moments, Plain
 from .training.config import limits_of
@@ -55,6 +55,14 @@ class _Stand:
         return self.units(z * self.spread[at] + self.mean[at])
 
 
+def _beyond(process: Process, z: Tensor, horizon: int, n: int, seed: int) -> Tensor:  # (n, horizon, columns)
+    """z-scores of the rows after these (rows, columns), every node by itself."""
+    assert isinstance(process, Columns)
+    rows = torch.cat([z, z.new_full((horizon, z.shape[1]), torch.nan)])
+    drawn = [part for _, part in process.draws(rows, [slice(0, len(rows))], n, seed)]
+    return torch.cat(drawn, dim=1)[:, len(z) :]
+
+
 def _kept(x: np.ndarray, observed: np.ndarray) -> np.ndarray:
     """What was observed stays as it was."""
     return np.where(np.isnan(observed), x, observed)
@@ -67,9 +75,9 @@ class SeriesModel:
     ``series``       rows in time, values (rows, nodes, channels) with NaN where missing
     ``n``            how many draws
     ``nfe``          network evaluations for each window of them; by default what fills gaps as well as more would
-    ``posterior``    "diffusion", the model's own; "reference", that of the reference alone; or, of gaps, "auto": what
-                     was nearest to hidden readings at the end of training, for each kind of gap (``contest``);
-                     "columns", every node by itself, and "moments", every row by itself, are among it
+    ``posterior``    "diffusion", the model's own; "reference", that of the reference alone; or, of gaps and rows to
+                     come, "auto": what was nearest to hidden readings at the end of training, for each kind of gap
+                     (``contest``); of gaps "columns", every node by itself, and "moments", every row by itself
     ``covariates``   of all rows, those to come too, where some were kept in training; those of a series without times
                      begin with its first row
     """
@@ -245,7 +253,12 @@ class SeriesModel:
     ) -> Iterator[np.ndarray]:  # each (n, horizon, nodes, channels)
         """Forecasts as if the series ended before each of the rows ``ends``."""
         whole_number("horizon", horizon)
-        law, nfe = self._law(posterior), self.budget(nfe)
+        whole_number("n", n)
+        refuse_unknown(posterior, OF_ROWS)
+        process = None
+        if posterior == "auto":
+            posterior, process = ("diffusion", None) if self.contest is None else self.contest.outlook()
+        law, nfe = self._law("reference" if process else posterior), self.budget(nfe)
         for end in ends:
             stretch = next((s for s in series.stretches if s.start < end <= s.stop), slice(0, 0))
             first = max(stretch.start, end - self.space.steps)  # no window looks further back
@@ -254,7 +267,9 @@ class SeriesModel:
             ahead = self.timeline.ahead(past, horizon)
             times = None if past.times is None or ahead is None else np.concatenate([past.times, ahead])
             mean, spread, days = self.model.about(times, len(past) + horizon, covariates, first)
-            if len(ends) > 1:
+            if process is not None:
+                drawn = _beyond(process, z, horizon, n, seed + end)
+            elif len(ends) > 1:
                 drawn = windows.forecast(law, z, days, horizon, n, nfe, seed, end)
             else:
                 with bar("forecasting", horizon) as advance:

@@ -9,7 +9,7 @@ import pytest
 
 from grcd.core.errors import InputWarning
 from grcd.evaluation import contest, hiding
-from grcd.evaluation.contest import COLUMNS, MOMENTS, NETWORK, REFERENCE, Contest, decided, merged
+from grcd.evaluation.contest import COLUMNS, MOMENTS, NETWORK, REFERENCE, Contest, decided, foretold, merged
 from grcd.evaluation.guesses import Guesses, joined
 from grcd.tasks.columns import Columns
 from grcd.tasks.moments import Moments
@@ -141,3 +141,32 @@ def test_what_is_used_is_said_by_kind():
     assert Contest(families, 9, 0, "").used() == "node by node for points, spells and sensors"
     mixed = "node by node for spells, the reference for points and sensors"
     assert Contest(families | {"points": other, "sensors": other}, 9, 0, "").used() == mixed
+
+
+@pytest.mark.parametrize(
+    ("off", "taken"),
+    [
+        ({COLUMNS: 2.0, REFERENCE: 2.0, NETWORK: 1.0}, NETWORK),
+        ({COLUMNS: 2.0, REFERENCE: 1.1, NETWORK: 1.0}, NETWORK),
+        ({COLUMNS: 2.0, REFERENCE: 0.5, NETWORK: 1.0}, REFERENCE),
+        ({COLUMNS: 0.5, REFERENCE: 1.0, NETWORK: 1.0}, COLUMNS),
+        ({COLUMNS: 0.5, REFERENCE: 1.0}, COLUMNS),
+        ({COLUMNS: 1.0, REFERENCE: 1.0}, REFERENCE),
+    ],
+)
+def test_rows_to_come_are_foretold_by_the_model_unless_another_is_clearly_nearer(off, taken):
+    own = guesses(**off, line=3.0)
+    future = foretold((own, own, PROCESS))
+    assert future.won == taken
+    told = Contest({"points": future}, 300, 0, " mph", future, 6)
+    again = Contest.from_dict(json.loads(json.dumps(told.to_dict())))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert again.outlook() == (taken, PROCESS[COLUMNS] if taken == COLUMNS else None)
+    (line,) = [line for line in again.lines() if line.startswith("the next 6 rows foretold")]
+    assert "the last value 3" in line  # and not a line
+    assert line.count("*") == 1
+    lost = replace(told, future=replace(future, ours=9.0, theirs=3.0))
+    with pytest.warns(InputWarning, match="the last value is nearer to rows to come than ours"):
+        lost.outlook()
+    assert Contest({"points": future}, 300, 0, "").outlook() == (NETWORK, None)  # of an older run

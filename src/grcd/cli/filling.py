@@ -22,7 +22,13 @@ Evaluations = Annotated[
     int | None,
     typer.Option(help="Network evaluations for each of them [8; of rows in time 4 on a GPU, 2 on a CPU]."),
 ]
-Posterior = Annotated[str, typer.Option(help="diffusion, or reference: that of the fitted reference alone, and quick.")]
+Posterior = Annotated[
+    str,
+    typer.Option(
+        help="auto: what foretold held-out rows best at the end of training; diffusion; or reference: that of the "
+        "fitted reference alone, and quick."
+    ),
+]
 Filling = Annotated[
     str,
     typer.Option(
@@ -147,7 +153,7 @@ def forecast(
     out: Out,
     n: Draws = 100,
     nfe: Evaluations = None,
-    posterior: Posterior = "diffusion",
+    posterior: Posterior = "auto",
     quantiles: Levels = None,
     ensemble: Ensemble = False,
     missing: Missing = None,

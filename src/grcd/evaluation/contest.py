@@ -13,6 +13,9 @@ three families (see ``hiding``), for what is best at one need not be at another,
     reference: neither of the two is the smaller one
     the network, if over all families together its gain is more than chance
 
+**Rows to come** are a family of their own (see ``foretold``): half a window at the end of each stretch. There the model
+is used unless its reference, or each node by itself, is nearer by more than a standard error.
+
 What gains over all families is taken in each, but for those where it loses more than one standard error: what few
 readings of one family say is less than what all say together.
 
@@ -50,7 +53,10 @@ TITLES = {
     REFERENCE: "ours: the reference",
     NETWORK: "ours: the network",
 }
-WORDS = {"points": "scattered readings", "spells": "silent spells", "sensors": "silent sensors"}
+WORDS = {
+    **{"points": "scattered readings", "spells": "silent spells", "sensors": "silent sensors"},
+    "future": "rows to come",
+}
 Process = Columns | Moments
 PROCESSES: dict[str, type[Process]] = {COLUMNS: Columns, MOMENTS: Moments}
 Way = tuple[str, Process | None]  # a candidate, with its process if it has one
@@ -123,6 +129,8 @@ class Contest:
     rows: int
     stretches: int  # of training rows, beside those of validation
     unit: str
+    future: Family | None = None  # rows to come, after so many as a forecast sees; None where there are none
+    horizon: int = 0  # how many
 
     def to_dict(self) -> dict[str, Any]:
         """For a file."""
@@ -132,7 +140,8 @@ class Contest:
     def from_dict(cls, numbers: dict[str, Any]) -> Contest:
         """The way back."""
         families = {name: Family(**family) for name, family in numbers["families"].items()}
-        return cls(families, numbers["rows"], numbers["stretches"], numbers["unit"])
+        ahead = Family(**numbers["future"]) if numbers.get("future") else None
+        return cls(**numbers | {"families": families, "future": ahead})
 
     def near(self, family: str) -> Family:
         """A family, or the one nearest to it that was tried."""
@@ -142,12 +151,13 @@ class Contest:
     def lost(self) -> dict[str, str]:
         """Where a competitor is ahead, or seems to be by more than ``SLIGHT``: by how much, in words, by family."""
         words = {}
-        for name, family in self.families.items():
+        for name, family in (self.families | ({"future": self.future} if self.future else {})).items():
             more = family.ours / max(family.theirs, 1e-300) - 1
             if family.ahead < 0 or more > SLIGHT:
                 told = "" if family.ahead < 0 else "; which may be chance"
+                rival, own = _title(family.rival, name), TITLES[family.won]
                 words[name] = (
-                    f"{TITLES[family.rival]} is nearer to {WORDS[name]} than {TITLES[family.won]}, in held-out rows: "
+                    f"{rival} is nearer to {WORDS[name]} than {own}, in held-out rows: "
                     f"mean error {number(family.theirs)} against {number(family.ours)}{self.unit} ({more:.0%} more)"
                     f"{told}"
                 )
@@ -170,6 +180,14 @@ class Contest:
         for name, words in self.lost().items():
             if name in there:
                 warnings.warn(words, InputWarning, stacklevel=4)
+
+    def outlook(self) -> tuple[str, Process | None]:
+        """What foretells, "diffusion" unless another one of ours was better; where a competitor is, that is said."""
+        if self.future is None:
+            return NETWORK, None
+        if words := self.lost().get("future"):
+            warnings.warn(words, InputWarning, stacklevel=4)
+        return self.future.way
 
     def lines(self) -> Iterator[str]:
         """For a screen: a table of all methods and families, and what is used."""
@@ -196,6 +214,8 @@ class Contest:
                     f"{name}: the network on validation rows alone, where {TITLES[beside].removeprefix('ours: ')} has "
                     f"MAE {number(errors['mae'])}, CRPS {number(errors['crps'])}"
                 )
+        if self.future is not None:
+            yield from self._foretold(self.future)
         yield from self.lost().values()
         few = min(family.groups for family in self.families.values())
         if few < LITTLE:
@@ -209,6 +229,17 @@ class Contest:
         by = {won: [name for name, family in self.families.items() if family.won == won] for won in OURS}
         parts = [f"{TITLES[won].removeprefix('ours: ')} for {_listed(which)}" for won, which in by.items() if which]
         return ", ".join(parts)
+
+    def _foretold(self, future: Family) -> Iterator[str]:
+        """In a line."""
+        rows = "row" if self.horizon == 1 else f"{self.horizon} rows"
+        each = [
+            f"{_title(name, 'future').removeprefix('ours: ')} {'*' * (name == future.won)}{number(errors['mae'])}"
+            for name in TITLES
+            if (errors := future.errors.get(name)) is not None
+        ]
+        yield f"the next {rows} foretold, MAE{self.unit}: {', '.join(each)}"
+        yield "* is used by forecast (--posterior auto)"
 
     def _line(self, method: str) -> list[str]:
         cells = list[str]()
@@ -244,6 +275,18 @@ def decided(found: Mapping[str, Found]) -> dict[str, Family]:
     return {name: Family.of(each, small[name], network.get(name, False)) for name, each in found.items()}
 
 
+def foretold(found: Found) -> Family:
+    """Rows to come: by the model, which was trained for them too, unless its reference, or each node by itself, is
+    nearer by more than a standard error."""
+    held, validated, _ = found
+    best, on = (NETWORK, validated) if NETWORK in validated.draws else (REFERENCE, held)
+    for other in (REFERENCE, COLUMNS):
+        gain = on.loss(best) - on.loss(other)
+        if gain.mean() > standard_error(gain, on.group):
+            best = other
+    return Family.of(found, REFERENCE if best == NETWORK else best, best == NETWORK)
+
+
 def _gains(
     found: Mapping[str, Guesses],
     before: Mapping[str, str],
@@ -259,6 +302,11 @@ def _gains(
     pooled = bool(values.mean() > noise(values, groups))
     for name, each in found.items():
         yield name, float(gains[name].mean()), standard_error(gains[name], each.group), pooled
+
+
+def _title(method: str, family: str) -> str:
+    """Beyond the last reading a line is the last value."""
+    return competitors.TITLES["last"] if (method, family) == ("line", "future") else TITLES[method]
 
 
 def _listed(names: list[str]) -> str:

@@ -37,6 +37,7 @@ from ..references.guidance import cleaned, guided
 from ..references.observations import Noise, Observations
 
 POSTERIORS = ("diffusion", "reference")
+OF_ROWS = ("auto", *POSTERIORS)  # what rows to come can be foretold by
 OF_GAPS = ("auto", *POSTERIORS, "columns", "moments")  # what gaps can be filled by (see ``evaluation/contest``)
 ENTRIES = {"cpu": 1 << 20, "cuda": 1 << 24}  # readings filled at a time: the more, the better systems are solved
 CHOICE = plan.Choice(solver="ancestral-2m")

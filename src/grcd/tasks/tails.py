@@ -11,8 +11,9 @@ numbers have the least CRPS in hidden readings; that of a distribution with quan
 
     CRPS(y) = 2 E_p (1[y < x_p] - p) (x_p - y)
 
-And where errors lean to one side (counts that are mostly zero: their mean is no median), the median is ``shift``
-standard deviations from the mean: the one of the least absolute error, if that is noticeably less.
+And where errors are skew (counts that are mostly zero: their mean is no median), the median is ``shift`` standard
+deviations from the mean, if the absolute error is noticeably less by it. That is the median of errors less their own
+mean: what they are off by on the average may be an accident of these rows, their shape is not.
 """
 
 from __future__ import annotations
@@ -54,12 +55,13 @@ def fitted(away: Tensor, sd: Tensor) -> tuple[float, float, float]:
 
 
 def _shift(away: Tensor, sd: Tensor) -> float:
-    """The median of ``away / sd``, weighed by ``sd``; 0 where that gains little."""
-    leaning, order = (away / sd).sort()
+    """The median of ``away / sd`` about its mean, weighed by ``sd``; 0 where that gains little."""
+    centred = away - away.mean() / sd.mean() * sd
+    leaning, order = (centred / sd).sort()
     weight = sd[order].cumsum(0)
     shift = float(leaning[torch.searchsorted(weight, weight[-1:] / 2).clamp(max=len(weight) - 1)])
-    less = (away - shift * sd).abs().mean() < (1 - NOTICEABLE) * away.abs().mean()
-    return shift if less else 0.0
+    less = [(each - shift * sd).abs().mean() < (1 - NOTICEABLE) * each.abs().mean() for each in (centred, away)]
+    return shift if all(less) else 0.0
 
 
 def crps(away: Tensor, sd: Tensor, tail: float) -> float:
