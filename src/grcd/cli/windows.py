@@ -81,10 +81,15 @@ def _saying_once() -> Iterator[None]:
 
 
 def of_moments(settings: Iterable[str]) -> bool:
-    """Whether there are settings that only a model of single moments has; which is said."""
+    """Whether there are settings that only a model of single moments has, which is said; none may be unknown."""
+    from ..core.errors import unknown
+    from ..training.config import Config
     from ..training.window_config import WindowConfig
 
-    apart = [name for name in settings if name not in {entry.name for entry in fields(WindowConfig)}]
+    of_rows, of_windows = ({entry.name for entry in fields(kind)} for kind in (Config, WindowConfig))
+    if strange := [name for name in settings if name not in of_rows | of_windows]:
+        raise unknown("setting", strange[0], sorted(of_rows | of_windows))
+    apart = [name for name in settings if name not in of_windows]
     if apart:
         _decided(f"window: 1 row, for --set {apart[0]} is a setting of single rows; --window T takes T rows")
     return bool(apart)
