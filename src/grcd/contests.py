@@ -261,7 +261,8 @@ def _contest(
     rows, of_unit = sum(len(each.rows) // each.times for each in held), f" {unit}" if unit else ""
     stretches = sum(each.model is not held[0].model for each in held)
     future = None if ahead is None else foretold(ahead)
-    return Contest(families, rows, stretches, of_unit, future, _horizon(steps)).to_dict()
+    names = list(getattr(held[0].model, "channels", ()))
+    return Contest(families, rows, stretches, of_unit, names, future, _horizon(steps)).to_dict()
 
 
 def _simple(train: Series, names: Sequence[str]) -> dict[str, Filler]:

@@ -158,7 +158,7 @@ def test_rows_to_come_are_foretold_by_the_model_unless_another_is_clearly_nearer
     own = guesses(**off, line=3.0)
     future = foretold((own, own, PROCESS))
     assert future.won == taken
-    told = Contest({"points": future}, 300, 0, " mph", future, 6)
+    told = Contest({"points": future}, 300, 0, " mph", [], future, 6)
     again = Contest.from_dict(json.loads(json.dumps(told.to_dict())))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -170,3 +170,15 @@ def test_rows_to_come_are_foretold_by_the_model_unless_another_is_clearly_nearer
     with pytest.warns(InputWarning, match="the last value is nearer to rows to come than ours"):
         lost.outlook()
     assert Contest({"points": future}, 300, 0, "").outlook() == (NETWORK, None)  # of an older run
+
+
+def test_a_competitor_that_is_ahead_in_one_variable_is_named_although_ours_is_over_all():
+    one, two = guesses(**{REFERENCE: 1.0}, line=9.0), guesses(seed=1, **{REFERENCE: 1.0}, line=0.3)
+    both = joined([one, replace(two, channel=np.ones_like(two.channel))])
+    family = settled(both)
+    assert family.ahead > 0
+    assert list(family.behind) == ["1"]
+    told = Contest.from_dict(json.loads(json.dumps(Contest({"points": family}, 9, 0, " sd", ["a", "b"]).to_dict())))
+    (words,) = told.lost().values()
+    assert words.startswith("a line in time is nearer to scattered readings of b than ours: the reference")
+    assert not settled(guesses(**{REFERENCE: 1.0}, line=9.0)).behind

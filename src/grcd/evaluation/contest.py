@@ -80,6 +80,7 @@ class Family:
     columns: dict[str, list[float]] = field(default_factory=dict)  # see ``tasks/columns``
     moments: dict[str, float] = field(default_factory=dict)  # see ``tasks/moments``; empty where there are none
     validated: dict[str, dict[str, float]] = field(default_factory=dict)  # on validation rows alone, with the network
+    behind: dict[str, list[Any]] = field(default_factory=dict)  # where not in all channels: rival, ours, theirs of each
 
     @property
     def ahead(self) -> int:
@@ -105,7 +106,8 @@ class Family:
         known = noise if np.isfinite(noise) else None
         count = len(held), len(np.unique(held.group))
         own = {name: process.to_dict() for name, process in processes.items()}
-        return cls(errors, won, rival, ours, theirs, known, *count, validated=alone, **own)  # type: ignore[arg-type]
+        behind = dict(_behind(on, won))
+        return cls(errors, won, rival, ours, theirs, known, *count, validated=alone, behind=behind, **own)  # type: ignore[arg-type]
 
     @property
     def tuned(self) -> list[str]:
@@ -129,6 +131,7 @@ class Contest:
     rows: int
     stretches: int  # of training rows, beside those of validation
     unit: str
+    channels: list[str] = field(default_factory=list)  # their names, where there are several
     future: Family | None = None  # rows to come, after so many as a forecast sees; None where there are none
     horizon: int = 0  # how many
 
@@ -155,13 +158,21 @@ class Contest:
             more = family.ours / max(family.theirs, 1e-300) - 1
             if family.ahead < 0 or more > SLIGHT:
                 told = "" if family.ahead < 0 else "; which may be chance"
-                rival, own = _title(family.rival, name), TITLES[family.won]
-                words[name] = (
-                    f"{rival} is nearer to {WORDS[name]} than {own}, in held-out rows: "
-                    f"mean error {number(family.theirs)} against {number(family.ours)}{self.unit} ({more:.0%} more)"
-                    f"{told}"
-                )
+                words[name] = self._nearer(name, family.rival, family.won, family.ours, family.theirs) + told
+            parts = [
+                self._nearer(name, rival, family.won, ours, theirs, f" of {self.channels[int(channel)]}")
+                for channel, (rival, ours, theirs) in family.behind.items()
+            ]
+            if parts:
+                words[name] = "; ".join([*filter(None, [words.get(name)]), *parts])
         return words
+
+    def _nearer(self, family: str, rival: str, won: str, ours: float, theirs: float, of: str = "") -> str:
+        more = ours / max(theirs, 1e-300) - 1
+        return (
+            f"{_title(rival, family)} is nearer to {WORDS[family]}{of} than {TITLES[won]}, in held-out rows: "
+            f"mean error {number(theirs)} against {number(ours)}{self.unit} ({more:.0%} more)"
+        )
 
     def ways(self, families: np.ndarray) -> dict[Way, np.ndarray]:
         """What the gaps of a table are filled by: a candidate, with its process if it has one, and where; of gaps by
@@ -302,6 +313,17 @@ def _gains(
     pooled = bool(values.mean() > noise(values, groups))
     for name, each in found.items():
         yield name, float(gains[name].mean()), standard_error(gains[name], each.group), pooled
+
+
+def _behind(on: Guesses, won: str) -> Iterator[tuple[str, list[Any]]]:
+    """Channels of several in which a competitor is ahead by more than chance."""
+    channels = np.unique(on.channel)
+    for channel in channels if len(channels) > 1 else ():
+        part = on.of(on.channel == channel)
+        rival = min((name for name in SIMPLE if name in part.draws), key=lambda name: part.off(name).mean())
+        gain = part.off(won) - part.off(rival)
+        if gain.mean() > chance(gain, part.group):
+            yield str(channel), [rival, float(part.off(won).mean()), float(part.off(rival).mean())]
 
 
 def _title(method: str, family: str) -> str:
