@@ -151,7 +151,8 @@ def training(material: Material) -> Figure:
     figure = Figure(figsize=(WIDTH, 4), layout="constrained", dpi=120)
     axis, result = figure.subplots(), material.model.result
     for key, label, colour in (("train", "training", DATA), ("val", "validation", SAMPLES)):
-        axis.plot([r["update"] for r in material.curve], [r[key] for r in material.curve], label=label, color=colour)
+        errors = [r["update"] for r in material.curve], [r[key] for r in material.curve]
+        axis.plot(*errors, label=label, color=colour, marker="." if len(material.curve) == 1 else "")
     axis.axhline(result["val_reference_alone"], color=REFERENCE, linestyle="--", label="reference alone, validation")
     axis.axvline(result["best_update"], color=INK, linewidth=0.8, linestyle=":", label="weights kept")
     label_axes(axis, "update", "denoising error", "")

@@ -223,9 +223,11 @@ class _Gathering:
             how: dict[str, Any] = {"n": self.draws, "nfe": self.nfe, "seed": self.seed, "posterior": posterior}
             return lambda series, ends, horizon: self.series.forecasts(series, ends, horizon, **how, **self.more)
 
-        methods = {OURS: by("diffusion")} | ({REFERENCE: by("reference")} if self.network else {})
+        methods = {OURS: by("auto")} | ({REFERENCE: by("reference")} if self.network else {})
         methods |= {name: forecaster(fill) for name, fill in self.simple.items() if name in FORESEE}
-        foretold = guesses.forecasts(test, ends, self.horizon, methods)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)
+            foretold = guesses.forecasts(test, ends, self.horizon, methods)
         return foretold if len(foretold) else None
 
     def generated(self, n: int) -> np.ndarray:
