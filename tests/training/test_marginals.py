@@ -140,6 +140,12 @@ def test_the_papers_methods_take_readings_as_they_are():
     assert {key: config[key] for key in OURS} == OURS
 
 
+def test_few_rows_of_which_many_are_zero_have_their_own_quantiles_and_others_z_scores():
+    random = np.random.RandomState(0)
+    rare, often = (random.poisson(rate, (50, 6)).astype(float) for rate in (0.6, 9.0))
+    assert [verdict(x, 1).scale for x in (rare, often, rare[:20])] == ["quantile", "z-score", "z-score"]
+
+
 def test_in_words():
     x = laws(0)
     found = verdict(x["counts"], 6)

@@ -10,9 +10,9 @@ Held-out are the validation rows, and each third of the training rows, for which
 larger than chance would make it once in twenty times, by Student's t, for all scales that were tried at once, and a
 hundredth of what they cost; and in no kind of gap may it lose twice that. Where roots or logarithms have won so,
 quantile maps, which have a thousand numbers a node, have to win over them in turn. But where many readings are the same
-(zeros, a cap) quantile maps are taken unless they lose: only they draw as many of those as there are. Rows by
-themselves have a mixture of Gaussians as their reference, which makes up for much of the shape: there the winner has to
-win beside one, too.
+(zeros, a cap) quantile maps are taken unless they lose, and of few rows anyway: only they draw as many of those as
+there are, and about their median. Rows by themselves have a mixture of Gaussians as their reference, which makes up for
+much of the shape: there the winner has to win beside one, too.
 
 Limits and whole numbers are no matter of choice: what the training readings are (see ``data.kinds``).
 """
@@ -60,6 +60,7 @@ CHANCE, LEAST = 0.05, 0.01  # of a scale that gains nothing; and the share of th
 LOSS = 0.02  # of the cost in any kind of gap that it may not exceed
 SKEW, TAILS = 0.25, 0.75  # third and fourth moments of z-scores, off a Gaussian's, from which a scale is looked for
 ROWS = 60  # of training, from which a scale can be told
+FEW = 20  # of training, from which quantiles are taken untold where many readings are the same
 COVARIANCES = Shrinkage(noise=0.05), Shrinkage(nodes=0.5, local=2.0, noise=0.2)  # many rows, few
 
 
@@ -103,7 +104,9 @@ def _chosen(space: SignalSpace, train: Series, val: Series, calendar: str, mixtu
     kind, names = Kind.of(train.values[:, :, 0]), ["z-score", "quantile"]
     if not min(np.nanmin(part.values, initial=np.inf) for part in (train, val)) < 0:
         names += ["root", "log"]
-    if len(train) < ROWS or not (kind.special or _shaped(train.values[:, :, 0])):
+    if len(train) < ROWS:
+        return Verdict("quantile" if kind.crowded and len(train) >= FEW else "z-score", kind, {})
+    if not (kind.special or _shaped(train.values[:, :, 0])):
         return Verdict("z-score", kind, {})
     trials = _Trials(space, train, val, calendar, Limits((kind.bounds,), (kind.whole,)))
     costs = {name: trials.best(name) for name in names}
