@@ -62,10 +62,10 @@ def test_the_table_is_what_a_hand_computes():
 @pytest.mark.parametrize(
     ("ours", "reference", "network", "days", "words"),
     [
-        ([[10, 20]] * 3, (12, 22), True, 0.1, "The network pays: in spells it is 2.00 +- 0.00 nearer"),
+        ([[10, 20]] * 3, (12, 22), True, 0.1, "The network pays: scattered (+2.00 +- 0.00), spells"),
         ([[10, 20]] * 3, (12, 22), True, 0.9, "there the reference alone is nearer"),
-        ([[10, 20]] * 3, (11, 23), True, 0.1, "Whether the network pays cannot be told here"),
-        ([[15, 25]] * 3, (12, 22), True, 0.1, "did not pay in silent spells"),
+        ([[10, 20]] * 3, (11, 23), True, 0.1, "It cannot be told: scattered (+2.00 +- 1.00), spells"),
+        ([[15, 25]] * 3, (12, 22), True, 0.1, "The reference alone is nearer: scattered (-3.00 +- 0.00), spells"),
         ([[10, 20]] * 3, (12, 22), False, 0.1, "the reference is used alone"),
     ],
 )

@@ -78,7 +78,7 @@ def histories(
 
 def table(material: report.SeriesMaterial, days: dict[str, Scores]) -> list[list[str]]:
     """A line a method: mean absolute errors of what was hidden, by how, and aMMD of generated days."""
-    hidden = material.gaps | ({"future": material.ahead} if material.ahead is not None else {})
+    hidden = _hidden(material)
     unit = material.data.units[0]
     lines = [[f"{unit}, and aMMD", *COLUMNS.values(), "days"]]
     for method in material.gaps["points"].draws:
@@ -87,6 +87,10 @@ def table(material: report.SeriesMaterial, days: dict[str, Scores]) -> list[list
     floor = days[OURS].floor
     assert floor is not None
     return [*lines, [FLOOR, *["-"] * len(COLUMNS), f"{floor.ammd:.3f}"]]
+
+
+def _hidden(material: report.SeriesMaterial) -> dict[str, Any]:
+    return material.gaps | ({"future": material.ahead} if material.ahead is not None else {})
 
 
 def named(method: str) -> str:
@@ -100,8 +104,8 @@ def _error(guesses: Any, method: str) -> str:
 
 def verdict(material: report.SeriesMaterial, days: dict[str, Scores]) -> list[str]:
     """How to read it, and whether the network was worth its while."""
-    ours = material.gaps["spells"]
-    inside = ", ".join(f"{g.covered(OURS, 0.9)[0]:.0%}" for g in (*material.gaps.values(), material.ahead) if g)
+    hidden = _hidden(material)
+    inside = ", ".join(f"{guesses.covered(OURS, 0.9)[0]:.0%}" for guesses in hidden.values())
     lines = [
         "scattered, spells, silent: held-out readings that were hidden and filled, here and there, for hours, always;",
         "two hours: the next eight rows; days: made up from nothing, against held-out ones. Lower is better; one seed.",
@@ -109,11 +113,12 @@ def verdict(material: report.SeriesMaterial, days: dict[str, Scores]) -> list[st
     ]
     if not material.model.result["network"]:
         return [*lines, "The network did not pay here: the reference is used alone, and GRCD is the reference."]
-    gain, noise = ours.ahead(OURS, REFERENCE)
-    if gain <= 0:
-        return [*lines, "The network did not pay in silent spells: its reference alone is nearer."]
-    how = "The network pays" if gain > 2 * noise else "Whether the network pays cannot be told here"
-    lines.append(f"{how}: in spells it is {gain:.2f} +- {noise:.2f} nearer than its reference.")
+    told: dict[str, list[str]] = {"The network pays": [], "It cannot be told": [], "The reference alone is nearer": []}
+    for family, guesses in hidden.items():
+        gain, noise = guesses.ahead(OURS, REFERENCE)
+        place = 1 if abs(gain) <= 2 * noise else 0 if gain > 0 else 2
+        [*told.values()][place].append(f"{COLUMNS[family]} ({gain:+.2f} +- {noise:.2f})")
+    lines += [f"{words}: {', '.join(where)}." for words, where in told.items() if where]
     if days[OURS].ammd > days[REFERENCE].ammd:
         lines.append("Not in days from nothing, by aMMD: there the reference alone is nearer to held-out ones.")
     return lines
