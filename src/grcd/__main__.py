@@ -16,6 +16,7 @@ def main() -> None:
     from .core import memory
 
     memory.limit()
+    memory.keep()
     command()
 
 

@@ -1,5 +1,6 @@
 """What does not fit is refused before memory is asked for, or said in three parts where it was."""
 
+import platform
 import subprocess
 import sys
 
@@ -116,3 +117,23 @@ def test_a_seed_is_a_whole_number_everywhere(fitted, tiny, seed):
     ):
         with pytest.raises(grcd.InputError, match="seed = "):
             call()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is glibc that gives large arrays back at once")
+def test_what_is_freed_is_used_again():
+    """Pages that the system had to bring, while an array of 64 MB is made and dropped ten times."""
+    code = """
+import resource, sys
+from grcd.core import memory
+if sys.argv[1] == "keep":
+    memory.keep()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    bytearray(b"x") * (1 << 26)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    kept, given_back = (
+        int(subprocess.run([sys.executable, "-c", code, how], capture_output=True, text=True, check=True).stdout)
+        for how in ("keep", "leave")
+    )
+    assert kept < 0.2 * given_back
