@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -244,3 +245,64 @@ def test_validation_rows_beyond_the_network_s_are_others_and_without_it():
     ((only, _, network),) = contests._of_validation(series, 12, 300, 0)
     assert not network
     assert 250 <= len(only) <= 320
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_single_rows_with_dates_have_the_calendar_beside_them_and_are_told_where_it_is_ahead(monkeypatch, split):
+    monkeypatch.setattr(contests, "SIMPLE", ("mean", "calendar"))
+    times, random = pd.date_range("2026-03-02", periods=24 * 40, freq="h", name="time"), np.random.RandomState(0)
+    wave = np.sin(2 * np.pi * (times.hour.to_numpy()[:, None] / 24 + random.rand(NODES)))
+    x = pd.DataFrame(10 + 3 * (wave + random.standard_normal(wave.shape)), times, [str(k) for k in range(NODES)])
+    model = grcd.GRCD(GRAPH, width=8, max_updates=2, marginals="z-score")
+    contest = model.fit(*((x[:700], x[700:]) if split else (x,))).contest
+    for family in contest.families.values():
+        # Noise of 3 is what the calendar leaves; the mean leaves the waves too.
+        assert family.errors["calendar"]["mae"] == pytest.approx(3 * np.sqrt(2 / np.pi), rel=0.1)
+        assert family.rival == "calendar"
+    assert "a model of windows knows of time" in contest.lost()["sensors"]
+    irregular = x.set_axis(times + pd.to_timedelta(random.uniform(0, 50, len(x)), "min"))
+    assert "calendar" not in model.fit(irregular).contest.families["points"].errors
+
+
+def test_signals_are_a_series_at_their_times_only_if_those_are_one():
+    x, times = np.zeros((10, 2)), np.arange(10.0)
+    assert np.array_equal(Series.of_signals(x, times).times, times)
+    assert Series.of_signals(x, times).values.shape == (10, 2, 1)
+    for broken in (times[::-1], times**2, np.zeros(10), None):
+        assert Series.of_signals(x, broken).times is None
+    assert Series.of_signals(x[:1], times[:1]).interval is None
+
+
+def test_a_variable_that_is_silent_at_a_node_is_filled_by_what_won_at_that():
+    """Both variables of a node are nearly the same, and nodes know nothing of each other."""
+    random = np.random.RandomState(0)
+    one = rows("apart", 420)
+    x = np.stack([one, one + 0.3 * random.standard_normal(one.shape)], axis=2)
+    model = grcd.GRCD(GRAPH, window=4, max_updates=0).fit(x[:300], x[300:])
+    families = model.contest.families
+    assert list(families) == ["points", "spells", "sensors", "channels"]
+    assert families["channels"].ours < 0.2 * families["channels"].errors["mean"]["mae"]
+    assert families["sensors"].ours > 0.8 * families["sensors"].errors["mean"]["mae"]
+    holed = x[300:].copy()
+    holed[:, 2, 1], holed[:, 4] = np.nan, np.nan
+    filled = model.impute(holed, n=20)
+    by = {name: model.impute(holed, n=20, posterior=families[name].won) for name in ("sensors", "channels")}
+    assert np.array_equal(filled[:, :, 2], by["channels"][:, :, 2])
+    assert np.array_equal(filled[:, :, 4], by["sensors"][:, :, 4])
+    shown = [line.split() for line in model.contest.lines()]
+    assert shown.index(["channels"]) > shown.index(["points", "spells", "sensors"])
+
+
+def test_of_few_rows_the_mean_stays_unless_another_process_is_nearer_for_more_than_chance():
+    off = torch.tensor([[1.0, 1.2, 0.8, 1.0]])
+    assert contests._surer(off - 0.3, off, 1)  # by the same everywhere
+    assert not contests._surer(off, off, 1)
+    worse = off + torch.tensor([[-0.5, 0.4, -0.3, 0.3]])  # on average nearer by 0.025, and by chance
+    assert not contests._surer(worse, off, 1)
+    gain = torch.tensor([[0.1, 0.3, 0.2, 0.0]])  # 0.15 with a standard error of 0.065; of rows there six times, 0.158
+    assert contests._surer(off - gain, off, 1)
+    assert not contests._surer(off - gain, off, 6)
+    # And so of rows without a past: of these a process with one, 0.3, is nearer to hidden readings by chance.
+    x = np.random.RandomState(7).poisson(np.linspace(2, 9, NODES), (35, NODES)).astype(float)
+    model = grcd.GRCD(GRAPH, window=4, max_updates=0, marginals="z-score").fit(x[:31], x[31:])
+    assert model.contest.families["points"].columns["rho"] == [0.0]

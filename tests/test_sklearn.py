@@ -83,3 +83,12 @@ def test_with_a_window_the_rows_before_and_after_count():
             filled[window] = imputer(window=window, random_state=0).fit(holed).transform(holed)[100:102]
     off = {window: np.abs(rows - x[100:102]).mean() for window, rows in filled.items()}
     assert off[6] < 0.5 * off[1]
+
+
+def test_without_a_graph_nodes_are_called_as_the_columns_of_a_frame_and_its_times_count():
+    table = pd.DataFrame(signals(), pd.date_range("2024-01-01", periods=40, freq="h"), ["d", "a", "c", "b"])
+    named, plain = imputer().fit(table), imputer().fit(table.to_numpy())
+    assert named.model_.graph.node_ids == ("d", "a", "c", "b")
+    np.testing.assert_array_equal(named.transform(table), plain.transform(table.to_numpy()))
+    in_time = grcd.sklearn.GraphImputer(window=4, settings={"max_updates": 0}, device="cpu").fit(table)
+    assert in_time.model_.series.interval == np.timedelta64(1, "h")

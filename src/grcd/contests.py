@@ -109,17 +109,18 @@ def _scaled(trained: TrainedSeries, values: np.ndarray) -> np.ndarray:  # (rows,
     return trained.scales.forward(values.reshape(len(values), -1)).reshape(values.shape)
 
 
-def of_signals(trained: Trained, config: Config, x_train: np.ndarray, x_val: np.ndarray, unit: str) -> dict | None:
-    """``Contest.to_dict`` of a model of signals by themselves (signals, nodes); None where it would say nothing."""
+def of_signals(trained: Trained, config: Config, parts: dict[str, Series], unit: str) -> dict | None:
+    """``Contest.to_dict`` of a model of signals by themselves; None where it would say nothing. Times are there for
+    competitors: the model knows of none."""
     space, device, large = trained.diffusion.space, trained.diffusion.device, trained.diffusion.space.graph.large
     network = not trained.diffusion.adds_nothing
     most = _most("reference", space.d)
     by_network = _most(device.type, 8 * space.d) if network else 0
+    train, val = _in_doubles(parts["train"], parts["val"])
     if large:
-        if network or min(most, len(x_val)) < 2 * STEPS:
+        if network or min(most, len(val)) < 2 * STEPS:
             return None
-        x_train, x_val = x_train[-int(WORK["reference"] / space.d) :], x_val[-MOST_ROWS:]
-    train, val = (Series(np.asarray(x, dtype=np.float64)[:, :, None]) for x in (x_train, x_val))
+        train, val = train.rows(slice(-int(WORK["reference"] / space.d), None)), val.rows(slice(-MOST_ROWS, None))
     own = Alone(SignalModel(trained, config.limits(), Memory()))
     held = [Held(own, train, *each) for each in _of_validation(val, PIECE * STEPS, most, by_network)]
     if not large and len(train) <= AGAIN and len(val) < ENOUGH * STEPS:
@@ -137,6 +138,14 @@ def of_signals(trained: Trained, config: Config, x_train: np.ndarray, x_val: np.
             rows = pieces(out, PIECE * STEPS, MOST_ROWS // PARTS)
             held.append(Held(Alone(SignalModel(again, config.limits(), Memory())), learned, *rows, False))
     return _contest(held, STEPS, unit, hiding.spells(train, STEPS), None)
+
+
+def _in_doubles(*parts: Series) -> Iterator[Series]:
+    """With the times that they have if all have some."""
+    timed = all(part.times is not None for part in parts)
+    for part in parts:
+        x = part.values.astype(np.float64, copy=False)
+        yield replace(part, values=x) if timed else Series(x)
 
 
 @dataclass(frozen=True)
@@ -236,8 +245,9 @@ def _contest(
     found = dict[str, Found]()
     columns, known = held[0].train.values[0].size, {} if covariates is None else {"covariates": covariates}
     names = [name for name in SIMPLE if columns <= MOST_COLUMNS.get(name, columns)]
+    kinds = hiding.FAMILIES if held[0].train.values.shape[2] == 1 else hiding.OF_SEVERAL
     with (
-        bar("comparing with simple competitors", len(hiding.FAMILIES) + len(held)) as advance,
+        bar("comparing with simple competitors", len(kinds) + len(held)) as advance,
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore", InputWarning)  # of rows without a reading, and the like
@@ -245,7 +255,7 @@ def _contest(
         for each in held:
             simple.append(_simple(each.train, names))
             advance(len(simple), "competitors")
-        for done, family in enumerate(hiding.FAMILIES):
+        for done, family in enumerate(kinds):
             with quiet():
                 guessed = _guessed(held, simple, family, steps, lengths, known)
             advance(len(held) + done + 1, family)
@@ -253,8 +263,8 @@ def _contest(
                 found[family] = guessed
     if not found:
         return None
-    families, ahead = decided(found), None
-    if not isinstance(held[0].model, Alone):
+    families, ahead, single = decided(found), None, isinstance(held[0].model, Alone)
+    if not single:
         with quiet(), warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
             ahead = _guessed(held, [{k: f[k] for k in AHEAD if k in f} for f in simple], FUTURE, steps, None, known)
@@ -262,7 +272,7 @@ def _contest(
     stretches = sum(each.model is not held[0].model for each in held)
     future = None if ahead is None else foretold(ahead)
     names = list(getattr(held[0].model, "channels", ()))
-    return Contest(families, rows, stretches, of_unit, names, future, _horizon(steps)).to_dict()
+    return Contest(families, rows, stretches, of_unit, names, future, _horizon(steps), single).to_dict()
 
 
 def _simple(train: Series, names: Sequence[str]) -> dict[str, Filler]:
@@ -296,7 +306,7 @@ def _guessed(
         own = {way: _by(each.model.fillings, posterior=way, **known) for way in ways}
         own |= {name: _by(each.model.by_process, process=process, **known) for name, process in processes.items()}
         found = guesses.gaps(each.rows, mask, own | others, steps).over(sd)
-        group = found.node if family == "sensors" else found.row % (len(each.rows) // each.times) // steps
+        group = found.node if family in ("sensors", "channels") else found.row % (len(each.rows) // each.times) // steps
         parts.append(replace(found, group=group))
     return guesses.joined(parts), parts[0], processes
 
@@ -322,13 +332,15 @@ def _by(fillings: Callable[..., Any], **options: Any) -> Filler:
 
 
 def _columns(held: list[Held], hidden: list[np.ndarray], known: dict[str, Any]) -> Columns:
-    """The process of columns that is nearest to hidden readings, by channel; rows by themselves have no neighbours."""
+    """The process of columns that is nearest to hidden readings, by channel; that of the mean, unless another is nearer
+    by more than a standard error (of few rows chance finds one). Rows by themselves have no neighbours."""
     channels, best = held[0].rows.values.shape[2], list[tuple[float, ...]]()
     rhos = RHO[:1] if isinstance(held[0].model, Alone) else RHO
     for channel in range(channels):
         where = [mask & (np.arange(channels) == channel) for mask in hidden]
         tried = {rho: _off(held, where, Columns((rho,) * channels, (1.0,) * channels), known) for rho in rhos}
         rho = min(tried, key=lambda rho: (_mean(tried[rho]), rho))
+        rho = rho if _surer(tried[rho], tried[0.0], max(each.times for each in held)) else 0.0
         best.append((rho, *_width(tried[rho])))
     return Columns(*map(tuple, zip(*best, strict=True)))
 
@@ -376,6 +388,15 @@ def _off(held: list[Held], where: list[np.ndarray], process: Process, known: dic
 def _mean(off: Tensor) -> float:
     """The mean absolute error."""
     return float(off[0].abs().mean()) if off.shape[1] else 0.0
+
+
+def _surer(off: Tensor, other: Tensor, times: int) -> bool:
+    """Whether errors are smaller than others of the same readings by more than a standard error; rows that are there
+    several times do not say more for it."""
+    if off.shape != other.shape or off.shape[1] < 2:
+        return _mean(off) < _mean(other)
+    gain = other[0].abs() - off[0].abs()
+    return bool(gain.mean() > gain.std() * (times / len(gain)) ** 0.5)
 
 
 def _width(off: Tensor) -> tuple[float, float, float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -252,7 +252,8 @@ class GRCD:
                     raise InputError("times of signals by themselves", "a window", do)
                 refuse_choices("signals by themselves", covariates=covariates)
                 x, form = readings.signals(train, self.graph)
-                self._fit(x, None if val is None else readings.signals(val, self.graph)[0], *folder)
+                y = None if val is None else readings.signals(val, self.graph)[0]
+                self._fit(x, y, *folder, times={"train": readings.dates(train), "val": readings.dates(val)})
         if (layout := Layout.of(form)) is not None:
             self.facts["data"]["layout"] = layout.to_dict()
         return self
@@ -273,11 +274,15 @@ class GRCD:
         name: str,
         origin: Origin | None,
         contest: bool = True,
+        times: Mapping[str, np.ndarray | None] | None = None,
     ) -> GRCD:
         x_train = check_signals(train, self.space, "training signals", gaps=True)
+        stamps = {"train": None, "val": None, **(times or {})}
         if val is None:
             cut = max(1, len(x_train) // 10)
             x_train, val = x_train[:-cut], x_train[-cut:]
+            if (own := stamps["train"]) is not None:
+                stamps = {"train": own[:-cut], "val": own[-cut:]}
             check_signals(x_train, self.space, "training signals left after a tenth was kept for validation", gaps=True)
         x_val = check_signals(val, self.space, "validation signals", least=1, gaps=True)
         self._shape(1)
@@ -287,8 +292,9 @@ class GRCD:
         def judge(trained: Trained) -> dict | None:
             if not contest:
                 return None
-            config = contents.settled(self._config, trained.facts)
-            return contests.of_signals(trained, config, x_train, x_val, unit)
+            config, parts = contents.settled(self._config, trained.facts), {"train": x_train, "val": x_val}
+            timed = {split: Series.of_signals(x, stamps[split]) for split, x in parts.items()}
+            return contests.of_signals(trained, config, timed, unit)
 
         what = self.space, self._config, self.device, x_train, x_val
         self._trained = runs.train(*what, run, force, name, origin, readings=said, judge=judge)
@@ -614,7 +620,7 @@ def train(
     if not isinstance(data, Dataset):
         raise InputError(f"data of type {type(data).__name__}", "a Dataset", "make one with grcd.load_dataset, or fit")
     refuse_choices("signals by themselves", covariates=covariates)
-    return model._fit(data.train, data.val, run, force, data.name, data.origin, contest=contest)
+    return model._fit(data.train, data.val, run, force, data.name, data.origin, contest, data.times)
 
 
 def load(path: str | Path, device: str = "auto") -> GRCD:

@@ -104,6 +104,14 @@ def signals(x: Any, graph: Graph, absent: bool = False) -> tuple[Any, Form]:
     return (x, Plain(wide=False)) if form is None else (form.values[..., 0], form)
 
 
+def dates(x: Any) -> np.ndarray | None:  # (rows,)
+    """Those of a data frame's rows, if it has some that can be read."""
+    try:
+        return frames.dates_of(x.index) if frames.is_frame(x) else None
+    except InputError:
+        return None
+
+
 def is_named(x: Any) -> bool:
     """Whether it brings names: a data frame, or a labelled array."""
     return frames.is_frame(x) or labelled.is_labelled(x)

@@ -10,6 +10,7 @@ was observed as it was. For draws, quantiles and forecasts, ask ``imputer.model_
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -72,9 +73,11 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         graph = complete(self.n_features_in_) if self.graph is None else self.graph
         seed = self._seed()
         options: dict[str, Any] = {"method": self.method, "seed": seed, "device": self.device, "window": self.window}
-        model = GRCD(graph, **options, **(SMALL if self.settings is None else self.settings))
-        if is_frame(readings) and not model.graph.named:
-            readings = readings.to_numpy()  # columns in the order of the nodes
+        options |= SMALL if self.settings is None else self.settings
+        model = GRCD(graph, **options)
+        if is_frame(readings) and not model.graph.named and len(model.graph) == self.n_features_in_:
+            names = tuple(map(str, readings.columns))  # in the order of the nodes
+            model = GRCD(replace(model.graph, node_ids=names, named=True), **options)
         self.model_ = model.fit(readings, verbose=self.verbose)
         self.seed_ = seed
         return self

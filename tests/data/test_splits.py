@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from laws import examples
 
 import grcd
+from grcd.core.errors import InputError
 from grcd.core.rows import evenly
 from grcd.data import splits
+from grcd.data.options import Options
 
 
 def test_the_papers_counts():
@@ -51,3 +53,19 @@ def test_labels_name_the_split():
 def test_caps_are_evenly_spaced():
     assert evenly(10, 4).tolist() == [0, 3, 6, 9]
     assert evenly(11, 4).tolist() == [0, 3, 6, 10]  # linspace 0, 3.33, 6.67, 10, truncated
+
+
+def test_another_share_is_held_out_two_rows_at_least_and_of_the_others_an_eighth_validates():
+    assert splits.cut(90, hold_out=0.1) == {"train": slice(0, 70), "val": slice(70, 81), "test": slice(81, 90)}
+    assert splits.cut(82, hold_out=0.0) == {"train": slice(0, 70), "val": slice(70, 80), "test": slice(80, 82)}
+    assert splits.cut(100, ("train", "test"), 0.5) == {"train": slice(0, 50), "test": slice(50, 100)}
+    assert [len(part) for part in splits.drawn(90, 3, hold_out=0.1).values()] == [70, 11, 9]
+
+
+REFUSED = [{"hold_out": share} for share in (1.0, -0.1, float("nan"))]
+
+
+@pytest.mark.parametrize("options", [*REFUSED, {"hold_out": 0.1, "test": "x"}, {"hold_out": 0.1, "split_by": "part"}])
+def test_a_share_that_cannot_be_held_out_is_refused(options):
+    with pytest.raises(InputError, match="hold_out"):
+        Options.of(options)

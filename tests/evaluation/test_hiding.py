@@ -57,3 +57,25 @@ def test_spells_are_as_long_as_those_of_the_table():
     assert (ends[inside] >= 7).all()
     assert 0.05 < hidden.mean() < 0.2
     assert hiding.spells(Series(x[:150]), 8) is None  # too few to tell
+
+
+def test_one_of_several_channels_is_silent_and_such_gaps_are_told_from_silent_sensors():
+    there = np.random.RandomState(0).random_sample((50, 20, 3)) < 0.9
+    series = Series(np.where(there, 1.0, np.nan))
+    hidden = hiding.hidden("channels", series, 8, seed=3)
+    silent = (hidden == there).all(axis=0)  # (nodes, channels)
+    assert (silent.sum(axis=1) <= 1).all()
+    assert silent.sum() == 4  # twice a tenth of the nodes
+    assert np.array_equal(hidden, there & silent)
+    assert not hiding.hidden("channels", Series(np.ones((50, 20, 1))), 8).any()
+    x = np.where(silent, np.nan, np.ones((50, 20, 3)))
+    other = int(silent.any(axis=1).argmin())
+    x[:, other], x[7, silent.any(axis=1)] = np.nan, np.nan  # a sensor, and a row of which nothing was read
+    found = hiding.families(Series(x), 8)
+    assert (found[:, other] == 2).all()
+    assert (found[:, silent][np.arange(50) != 7] == 3).all()
+    assert (found[7, silent] == 2).all()  # nothing beside it
+
+
+def test_of_one_channel_nothing_is_beside_a_gap():
+    assert (hiding.families(Series(np.full((30, 4, 1), np.nan)), 8) == 2).all()

@@ -116,13 +116,15 @@ def _decided(what: str) -> None:
 
 def divided(data: Any) -> str:
     """Which rows teach, and which do not."""
-    from ..data.splits import NAMES
+    from ..data.splits import LEAST, NAMES
 
     train, val, test = (len(data.rows(split) if is_series(data) else getattr(data, split)) for split in NAMES)
-    kept = f"the last {test:,}" if data.origin.split_by == "chronological" else f"{test:,}"
+    origin = data.origin
+    kept = f"the last {test:,}" if origin.split_by == "chronological" else f"{test:,}"
+    ours = origin.split_by in ("chronological", "random") and "test" not in (origin.files or {}) and test > LEAST
     return (
-        f"{counted(train, 'row')} for training, {val:,} for validation; {kept} are held out for evaluate and report "
-        "(--test FILE: those of another file, and these teach too)"
+        f"{counted(train, 'row')} for training, {val:,} for validation; {kept} are held out for evaluate and report"
+        + " (--hold-out 0: they teach too)" * ours
     )
 
 

@@ -119,9 +119,9 @@ def _with_own_files(table: Table, graph: Graph, options: Options, where: str) ->
     if table.labels is not None:
         rows |= splits.labelled(table.labels, where)
     elif options.split_by == "random":
-        rows |= splits.drawn(count, options.split_seed, names)
+        rows |= splits.drawn(count, options.split_seed, names, options.hold_out)
     else:
-        rows |= splits.cut(count, names)
+        rows |= splits.cut(count, names, options.hold_out)
     for split, file in own.items():
         more = read_signals(file, nodes=graph.node_ids)
         if options.drop and more.node_ids:

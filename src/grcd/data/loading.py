@@ -44,7 +44,7 @@ def load_dataset(
     ``source``    a name (``grcd data list``), a file, an array (samples, nodes) or a data frame
     ``graph``     a file, a ``Graph`` or weights (nodes, nodes), where the source does not bring one
     ``options``   how they are read, see docs/data.md: symmetrize, k, bandwidth, metric, threshold, drop, common,
-                  missing, fill, split_by, split_seed, val, test, cap, unit, data_dir
+                  missing, fill, split_by, split_seed, hold_out, val, test, cap, unit, data_dir
     """
     return _settled(opened(source, graph, **options))
 

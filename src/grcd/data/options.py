@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 from ..core.errors import InputError, unknown
 
+MOST_HELD_OUT = 0.9
 GRAPH_OPTIONS = ("symmetrize", "k", "bandwidth", "metric", "threshold")
 
 
@@ -45,6 +46,9 @@ class Options:
     fill: Annotated[str | None, Help("forward-backward, linear, mean or none.")] = None
     split_by: Annotated[str | None, Help("chronological, random, or the column that says train, val, test.")] = None
     split_seed: Annotated[int, Help("For a random split.")] = 0
+    hold_out: Annotated[
+        float | None, Help("Share of the rows that teach nothing, for evaluate and report [0.2]; 0: the last two rows.")
+    ] = None
     val: Annotated[str | Path | None, Help("A file of validation signals.", typed=str | None)] = None
     test: Annotated[str | Path | None, Help("A file of test signals.", typed=str | None)] = None
     cap: Annotated[
@@ -68,11 +72,22 @@ class Options:
             raise unknown("fill policy", self.fill, POLICIES)
         if self.label and (self.val or self.test):
             raise InputError("a split column and files of their own", "one of them", "leave out --val and --test")
+        self._refuse_hold_out()
         if self.graph is not None and not isinstance(self.graph, str | Path):
             from ..graphs.graph import Graph
 
             if not isinstance(self.graph, Graph):
                 object.__setattr__(self, "graph", Graph.from_adjacency(self.graph, symmetrize=self.symmetrize))
+
+    def _refuse_hold_out(self) -> None:
+        if self.hold_out is None:
+            return
+        if not 0 <= self.hold_out <= MOST_HELD_OUT:
+            do = "e.g. --hold-out 0.1; 0 keeps the last two rows only"
+            raise InputError(f"hold_out = {self.hold_out}", f"a share from 0 to {MOST_HELD_OUT}", do)
+        if self.label or self.test:
+            other = "a split column" if self.label else "a file of test signals"
+            raise InputError(f"hold_out and {other}", "one of them", "leave out --hold-out")
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Options:

@@ -38,6 +38,13 @@ class Series:
     borders: tuple[int, ...] = ()
     every: np.timedelta64 | float | None = None  # the interval, where it is known from elsewhere
 
+    @classmethod
+    def of_signals(cls, x: np.ndarray, times: np.ndarray | None = None) -> Series:
+        """Signals (rows, nodes) one after the other, at their times if those are a series."""
+        timed = cls(x[:, :, None], times)
+        ascending = times is not None and bool((times[1:] > times[:-1]).all())
+        return timed if ascending and timed.regularity >= REGULAR else cls(timed.values)
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -73,6 +80,14 @@ class Series:
         ends = [0, *self.breaks.tolist(), len(self)]
         return [slice(start, stop) for start, stop in pairwise(ends)]
 
+    @property
+    def regularity(self) -> float:
+        """The share of all steps that are of one length."""
+        if self.times is None or len(self.times) < 2:
+            return 1.0
+        counts = np.unique(self.steps, return_counts=True)[1]
+        return counts.max() / counts.sum()
+
     def rows(self, part: slice) -> Series:
         """Some of the rows by themselves."""
         first, stop, _ = part.indices(len(self))
@@ -101,8 +116,8 @@ class Series:
         """Refuse times that are no series."""
         if self.times is None or len(self.times) < 3:
             return
-        steps, counts = np.unique(self.steps, return_counts=True)
-        if counts.max() < REGULAR * counts.sum():
+        if self.regularity < REGULAR:
+            steps, counts = np.unique(self.steps, return_counts=True)
             common = [f"{readable(steps[k])} ({counts[k]:,} times)" for k in np.argsort(-counts)[:SHOWN]]
             raise InputError(
                 f"irregular times in {where}: steps of {', '.join(common)}",

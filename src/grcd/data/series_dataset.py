@@ -99,6 +99,7 @@ def assembled(
         markers=[float(marker) for marker in options.missing or ()],
         fill="none",
         split_by=options.split_by or "chronological",
+        files={split: str(file) for split in ("val", "test") if (file := getattr(options, split)) is not None} or None,
         every=options.every,
         channels=list(channels.names),
         written=channels.clock.as_list(),
@@ -162,9 +163,8 @@ def _with_own_files(
         if options.every is not None:
             raise InputError("--every and a column of splits", "one of them", "give validation and test files (--val)")
         return {split: _runs(rows) for split, rows in splits.labelled(channels.labels, where).items()}, series
-    parts = {
-        split: (part,) for split, part in splits.cut(len(series), [s for s in SPLIT_NAMES if s not in own]).items()
-    }
+    names = [split for split in SPLIT_NAMES if split not in own]
+    parts = {split: (part,) for split, part in splits.cut(len(series), names, options.hold_out).items()}
     for split, file in own.items():
         more = Channels.of(read_channels(file, nodes=graph.node_ids), str(file))
         later = _clocked(_fitted(more, channels, graph, options, str(file)), options, str(file))

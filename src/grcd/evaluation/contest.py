@@ -27,7 +27,7 @@ than chance; else nobody is.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -41,11 +41,12 @@ from ..tasks.columns import Columns
 from ..tasks.moments import Moments
 from . import competitors
 from .guesses import Guesses
-from .hiding import FAMILIES
+from .hiding import OF_SEVERAL
 
 COLUMNS, MOMENTS, REFERENCE, NETWORK = "columns", "moments", "reference", "diffusion"
 OURS = (COLUMNS, MOMENTS, REFERENCE, NETWORK)
 SIMPLE = ("mean", "calendar", "line", "neighbours", "iterative", "regression")
+OF_TIME, KNOWS = ("calendar", "line"), "; a model of windows knows of time (--window T, in Python window=T)"
 TITLES = {
     **{name: competitors.TITLES[name] for name in SIMPLE},
     COLUMNS: "ours: node by node",
@@ -55,13 +56,15 @@ TITLES = {
 }
 WORDS = {
     **{"points": "scattered readings", "spells": "silent spells", "sensors": "silent sensors"},
-    "future": "rows to come",
+    **{"channels": "single silent variables", "future": "rows to come"},
 }
 Process = Columns | Moments
 PROCESSES: dict[str, type[Process]] = {COLUMNS: Columns, MOMENTS: Moments}
 Way = tuple[str, Process | None]  # a candidate, with its process if it has one
 Found = tuple[Guesses, Guesses, dict[str, Process]]  # on all held-out rows, on those of validation; and the processes
 SLIGHT = 0.02  # of an error: a competitor that is nearer by less, and not more than chance, is as near
+HARDLY = 0.002  # of an error: by less nobody is ahead, for certain as it may be
+ABREAST = 3  # families beside each other in a table
 LITTLE = 10  # groups of rows below which it is said that they say little
 
 
@@ -134,6 +137,7 @@ class Contest:
     channels: list[str] = field(default_factory=list)  # their names, where there are several
     future: Family | None = None  # rows to come, after so many as a forecast sees; None where there are none
     horizon: int = 0  # how many
+    single: bool = False  # of a model that takes every row by itself
 
     def to_dict(self) -> dict[str, Any]:
         """For a file."""
@@ -148,15 +152,15 @@ class Contest:
 
     def near(self, family: str) -> Family:
         """A family, or the one nearest to it that was tried."""
-        place = FAMILIES.index(family)
-        return self.families[min(self.families, key=lambda name: abs(FAMILIES.index(name) - place))]
+        place = OF_SEVERAL.index(family)
+        return self.families[min(self.families, key=lambda name: abs(OF_SEVERAL.index(name) - place))]
 
     def lost(self) -> dict[str, str]:
         """Where a competitor is ahead, or seems to be by more than ``SLIGHT``: by how much, in words, by family."""
         words = {}
         for name, family in (self.families | ({"future": self.future} if self.future else {})).items():
             more = family.ours / max(family.theirs, 1e-300) - 1
-            if family.ahead < 0 or more > SLIGHT:
+            if (family.ahead < 0 and more > HARDLY) or more > SLIGHT:
                 told = "" if family.ahead < 0 else "; which may be chance"
                 words[name] = self._nearer(name, family.rival, family.won, family.ours, family.theirs) + told
             parts = [
@@ -169,16 +173,17 @@ class Contest:
 
     def _nearer(self, family: str, rival: str, won: str, ours: float, theirs: float, of: str = "") -> str:
         more = ours / max(theirs, 1e-300) - 1
+        knows = KNOWS if self.single and rival in OF_TIME else ""
         return (
             f"{_title(rival, family)} is nearer to {WORDS[family]}{of} than {TITLES[won]}, in held-out rows: "
-            f"mean error {number(theirs)} against {number(ours)}{self.unit} ({more:.0%} more)"
+            f"mean error {number(theirs)} against {number(ours)}{self.unit} ({more:.0%} more){knows}"
         )
 
     def ways(self, families: np.ndarray) -> dict[Way, np.ndarray]:
         """What the gaps of a table are filled by: a candidate, with its process if it has one, and where; of gaps by
         family (any shape; see ``hiding.families``)."""
         ways = dict[Way, np.ndarray]()
-        for place, name in enumerate(FAMILIES):
+        for place, name in enumerate(OF_SEVERAL):
             where = families == place
             if where.any():
                 way = self.near(name).way
@@ -187,7 +192,7 @@ class Contest:
 
     def warn(self, families: np.ndarray) -> None:
         """Say so where a competitor is ahead in families of these gaps."""
-        there = {name for place, name in enumerate(FAMILIES) if (families == place).any()}
+        there = {name for place, name in enumerate(OF_SEVERAL) if (families == place).any()}
         for name, words in self.lost().items():
             if name in there:
                 warnings.warn(words, InputWarning, stacklevel=4)
@@ -206,9 +211,10 @@ class Contest:
         methods = [name for name in TITLES if any(name in family.errors for family in self.families.values())]
         several = f" and {self.stretches} stretches of training rows" if self.stretches else ""
         yield f"hidden of {self.rows:,} rows of validation{several}, and filled:"
-        head = [["", *(cell for name in names for cell in (name, "", ""))]]
-        head.append(["", *(cell for _ in names for cell in (f"MAE{self.unit}", "CRPS", "in 90 %"))])
-        yield from aligned([*head, *(self._line(method) for method in methods)], 10).splitlines()
+        for some in (names[first : first + ABREAST] for first in range(0, len(names), ABREAST)):
+            head = [["", *(cell for name in some for cell in (name, "", ""))]]
+            head.append(["", *(cell for _ in some for cell in (f"MAE{self.unit}", "CRPS", "in 90 %"))])
+            yield from aligned([*head, *(self._line(method, some) for method in methods)], 10).splitlines()
         yield f"* is used by impute (--posterior auto): {self.used()}"
         if absent := [TITLES[name] for name in SIMPLE if name not in methods and name != "calendar"]:
             yield f"{_listed(absent)}: not asked, there are too many columns"
@@ -252,9 +258,9 @@ class Contest:
         yield f"the next {rows} foretold, MAE{self.unit}: {', '.join(each)}"
         yield "* is used by forecast (--posterior auto)"
 
-    def _line(self, method: str) -> list[str]:
+    def _line(self, method: str, names: Sequence[str]) -> list[str]:
         cells = list[str]()
-        for family in self.families.values():
+        for family in (self.families[name] for name in names):
             errors = family.errors.get(method)
             if errors is None:
                 cells += ["-", "-", "-"]
@@ -322,7 +328,7 @@ def _behind(on: Guesses, won: str) -> Iterator[tuple[str, list[Any]]]:
         part = on.of(on.channel == channel)
         rival = min((name for name in SIMPLE if name in part.draws), key=lambda name: part.off(name).mean())
         gain = part.off(won) - part.off(rival)
-        if gain.mean() > chance(gain, part.group):
+        if gain.mean() > max(chance(gain, part.group), HARDLY * part.off(rival).mean()):
             yield str(channel), [rival, float(part.off(won).mean()), float(part.off(rival).mean())]
 
 

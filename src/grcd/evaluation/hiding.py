@@ -4,13 +4,15 @@
     spells     columns that fall silent for half a window to two windows, about a tenth of all readings (one length a
                column, starts at random, as in the public benchmarks of METR-LA)
     sensors    a tenth of the nodes, one at the least, in all channels and all the time
+    channels   of several channels one, at twice as many nodes, all the time; the others are read
     future     everything after a row: ``ends`` says after which, evenly spaced over the rows
 
 All of it is decided by a seed. What was never recorded is not hidden. Where a table has silent spells of its own, what
 is hidden of it may be as long as they are.
 
 **Gaps of a table** are of the same families: up to ``SHORT`` rows in a row they are points (as long as a quarter of all
-readings at random makes them); longer than two windows, or as long as a stretch, a silent sensor; and spells between.
+readings at random makes them); longer than two windows, or as long as a stretch, a silent sensor, or a silent channel
+where another one was read at that node and moment; and spells between.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from ..core.rows import evenly
 from ..core.streams import Stream
 from ..data.series import Series
 
-FAMILIES = ("points", "spells", "sensors")
+FAMILIES = ("points", "spells", "sensors")  # of all tables
+OF_SEVERAL = (*FAMILIES, "channels")  # of those with several channels
 POINTS, SPELLS, SENSORS = 0.25, 0.1, 0.1  # shares that are hidden
 SHORT = 3  # rows of a gap that is still one of points: chance makes longer ones once in 256 times
 FEW = 10  # gaps of a table that say nothing of how long others are
@@ -32,19 +35,23 @@ FEW = 10  # gaps of a table that say nothing of how long others are
 def hidden(
     family: str, series: Series, steps: int, seed: int = 0, lengths: np.ndarray | None = None
 ) -> np.ndarray:  # (rows, nodes, channels) of bool
-    """True where a reading is hidden by one of ``FAMILIES``; ``steps`` is the length of a window, ``lengths`` those of
-    spells, where they are not its."""
+    """True where a reading is hidden by one of ``OF_SEVERAL``; ``steps`` is the length of a window, ``lengths`` those
+    of spells, where they are not its."""
     rows, nodes, channels = series.values.shape
-    if family not in FAMILIES:
-        raise unknown("family", family, FAMILIES)
+    if family not in OF_SEVERAL:
+        raise unknown("family", family, OF_SEVERAL)
     random, there = Stream(seed, f"hidden {family}"), ~np.isnan(series.values)
     if family == "points":
         return there & (_uniform(random, there.shape) < POINTS)
-    if family == "sensors":
+    if family in ("sensors", "channels"):
         u = np.where(there.any(axis=(0, 2)), random.uniform(0, nodes).numpy(), np.inf)  # some that have a reading
-        silent = np.zeros(nodes, dtype=bool)
-        silent[u.argsort(kind="stable")[: max(1, round(SENSORS * nodes))]] = True
-        return there & silent[:, None]
+        share, silent = SENSORS if family == "sensors" else 2 * SENSORS, np.zeros((nodes, channels), dtype=bool)
+        some = u.argsort(kind="stable")[: max(1, round(share * nodes))]
+        if family == "sensors":
+            silent[some] = True
+        elif channels > 1:
+            silent[some, random.integers(1, nodes, channels).numpy()[some]] = True
+        return there & silent
     columns, least, more = nodes * channels, max(1, steps // 2), max(1, 3 * steps // 2)
     length = least + random.integers(1, columns, more).numpy()
     if lengths is not None:
@@ -60,11 +67,12 @@ def hidden(
 
 
 def families(series: Series, steps: int) -> np.ndarray:  # (rows, nodes, channels) of int
-    """The family of each gap, as its place in ``FAMILIES``; -1 where there is a reading."""
+    """The family of each gap, as its place in ``OF_SEVERAL``; -1 where there is a reading."""
     gap, length = np.isnan(series.values), runs(series)
     whole = np.concatenate([np.full(s.stop - s.start, s.stop - s.start) for s in series.stretches])
     silent = (length > 2 * steps) | (length == whole[:, None, None])
-    family = np.where(silent, 2, np.where(length > SHORT, 1, 0))
+    beside = ~gap.all(axis=2, keepdims=True)
+    family = np.where(silent, np.where(beside, 3, 2), np.where(length > SHORT, 1, 0))
     return np.where(gap, family, -1)
 
 
