@@ -259,7 +259,7 @@ def test_single_rows_with_dates_have_the_calendar_beside_them_and_are_told_where
         # Noise of 3 is what the calendar leaves; the mean leaves the waves too.
         assert family.errors["calendar"]["mae"] == pytest.approx(3 * np.sqrt(2 / np.pi), rel=0.1)
         assert family.rival == "calendar"
-    assert "a model of windows knows of time" in contest.lost()["sensors"]
+    assert "a model of windows knows of time" in contest.lost()["sensors"][0]
     irregular = x.set_axis(times + pd.to_timedelta(random.uniform(0, 50, len(x)), "min"))
     assert "calendar" not in model.fit(irregular).contest.families["points"].errors
 

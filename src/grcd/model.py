@@ -464,7 +464,9 @@ class GRCD:
         return long.predicted(bands, quantile_levels)
 
     def _readings(self, rows: Any, times: ArrayLike | None, absent: bool = False) -> Readings:
-        return Readings.of(rows, self.graph, self.series.channels, times, absent)
+        channels, lacking = self.series.channels, self.series.lacking
+        pairs = [(node, channel) for node in self.graph.node_ids for channel in channels] if lacking else []
+        return Readings.of(rows, self.graph, channels, times, absent, {pairs[column] for column in lacking})
 
     def infer(
         self,

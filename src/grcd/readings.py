@@ -7,7 +7,7 @@ the median unless draws are asked for; arrays, labelled or not, are draws unless
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,16 +79,18 @@ class Readings:
         channels: Sequence[str] | None = None,
         times: ArrayLike | None = None,
         absent: bool = False,
+        lacking: Container[tuple[str, str]] = (),
     ) -> Readings:
         """From a data frame, a labelled array, an array (time, nodes[, channels]) or a ``Series``.
 
-        ``channels`` None: as many as come; ``absent``: a node that is not there has a gap everywhere.
+        ``channels`` None: as many as come; ``absent``: a node or channel that is not there has a gap everywhere, but
+        for those ``lacking`` (node, channel).
         """
         if isinstance(x, Series):
             return cls(x, Plain(wide=True))
         if times is not None and is_named(x):
             raise InputError("a data frame, and times", "times in its index", "leave times out")
-        form = _named_form(x, graph, channels, absent=absent)
+        form = _named_form(x, graph, channels, absent=absent, lacking=lacking)
         if form is not None:
             return cls(_regular(Series(form.values, form.times)), form)
         values = _array(x, len(graph), None if channels is None else len(channels))
@@ -138,7 +140,12 @@ def _own(x: Any) -> tuple[str, ...] | None:
 
 
 def _named_form(
-    x: Any, graph: Graph, channels: Sequence[str] | None, absent: bool, timed: bool = True
+    x: Any,
+    graph: Graph,
+    channels: Sequence[str] | None,
+    absent: bool,
+    timed: bool = True,
+    lacking: Container[tuple[str, str]] = (),
 ) -> Frame | Labelled | None:
     """A frame or a labelled array, by names; where the graph has none, in their order."""
     if not is_named(x):
@@ -146,7 +153,9 @@ def _named_form(
     own = None if graph.named else _own(x)
     nodes = graph.node_ids if own is None or len(own) != len(graph) else own
     channels = channels_of(x) if channels is None else channels
-    return (Frame if frames.is_frame(x) else Labelled).of(x, nodes, channels, absent, timed)
+    if frames.is_frame(x):
+        return Frame.of(x, nodes, channels, absent, timed, lacking)
+    return Labelled.of(x, nodes, channels, absent, timed)
 
 
 def channels_of(x: Any) -> list[str]:

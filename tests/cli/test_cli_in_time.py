@@ -245,6 +245,20 @@ def test_every_layout_is_filled_alike_into_every_format(folder, grcd_here, layou
         assert ending in (".csv", ".parquet") or table.unit == {"temp": "degC", "wind": "m/s"}[name]
 
 
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_long_table_keeps_the_names_of_its_columns(folder, grcd_here, ending):
+    names = {"time": "Date", "node": "station", "variable": "parameter", "value": "reading"}
+    table = long(X).rename(columns=names)
+    table.to_csv(folder / "called.csv", index=False) if ending == ".csv" else table.to_parquet(
+        folder / "called.parquet"
+    )
+    grcd_here("impute", "two", "--observed", f"called{ending}", "--out", f"f{ending}", *DRAWS)
+    grcd_here("impute", "two", "--observed", f"long{ending}", "--out", f"plain{ending}", *DRAWS)
+    read = pd.read_csv if ending == ".csv" else pd.read_parquet
+    filled, expected = read(folder / f"f{ending}"), read(folder / f"plain{ending}")
+    pd.testing.assert_frame_equal(filled, expected.rename(columns=names))
+
+
 def test_a_channel_and_a_node_that_are_not_there_are_gaps(folder, here):
     wide(X[..., 1], nodes=["b", "a", "c"]).to_csv(folder / "less.csv", index=False)
     done = here("impute", "two", "--observed", "wind=less.csv", "--out", "f.csv", *DRAWS, cwd=folder)

@@ -177,6 +177,16 @@ def test_a_node_without_a_column_is_a_gap_where_that_may_be_and_comes_back_last(
         Frame.of(frame(hours(3), ["x", "y"]), NODES, absent=True)
 
 
+def test_a_channel_without_a_column_is_a_gap_too_unless_nothing_is_known_of_it():
+    pairs = pandas.MultiIndex.from_tuples([("b", "wind"), ("a", "temp")], names=["node", "channel"])
+    known = frame(hours(3), pairs)
+    with pytest.warns(InputWarning, match=r"no column for c, temp of b: all of their readings are gaps"):
+        inside = Frame.of(known, NODES, ("temp", "wind"), absent=True, lacking={("a", "wind")})
+    back = inside.table(inside.values)
+    assert list(back) == [*pairs, ("b", "temp"), ("c", "temp"), ("c", "wind")]
+    pandas.testing.assert_frame_equal(back[[*pairs]], known)
+
+
 def test_rows_that_are_not_in_time_stay_as_they_are():
     mixed = frame(hours(4)).iloc[[2, 2, 0]]  # one of them twice
     inside = Frame.of(mixed, NODES, timed=False)

@@ -9,7 +9,7 @@ import pytest
 
 from grcd.core.errors import InputWarning
 from grcd.evaluation import contest, hiding
-from grcd.evaluation.contest import COLUMNS, MOMENTS, NETWORK, REFERENCE, Contest, decided, foretold, merged
+from grcd.evaluation.contest import COLUMNS, MOMENTS, NETWORK, REFERENCE, Contest, decided, foretold, merged, ways
 from grcd.evaluation.guesses import Guesses, joined
 from grcd.tasks.columns import Columns
 from grcd.tasks.moments import Moments
@@ -81,9 +81,9 @@ def test_a_competitor_is_ahead_only_beyond_chance_and_then_it_is_said():
     told = Contest({"points": lost, "spells": won}, 300, 0, " mph")
     assert list(told.lost()) == ["points"]
     share = f"{lost.ours / lost.theirs - 1:.0%} more"
-    assert share in told.lost()["points"]
-    assert "a line in time" in told.lost()["points"]
-    unsure = Contest({"points": replace(lost, noise=None)}, 300, 0, "").lost()["points"]
+    assert share in told.lost()["points"][0]
+    assert "a line in time" in told.lost()["points"][0]
+    unsure = Contest({"points": replace(lost, noise=None)}, 300, 0, "").lost()["points"][0]
     assert unsure.endswith(f"({share}); which may be chance")
     assert not Contest({"points": replace(lost, noise=None, ours=1.01 * lost.theirs)}, 300, 0, "").lost()
     with pytest.warns(InputWarning, match="a line in time is nearer to scattered readings"):
@@ -179,6 +179,30 @@ def test_a_competitor_that_is_ahead_in_one_variable_is_named_although_ours_is_ov
     assert family.ahead > 0
     assert list(family.behind) == ["1"]
     told = Contest.from_dict(json.loads(json.dumps(Contest({"points": family}, 9, 0, " sd", ["a", "b"]).to_dict())))
-    (words,) = told.lost().values()
+    ((words,),) = told.lost().values()
     assert words.startswith("a line in time is nearer to scattered readings of b than ours: the reference")
     assert not settled(guesses(**{REFERENCE: 1.0}, line=9.0)).behind
+
+
+def test_a_variable_in_which_another_candidate_is_nearer_is_filled_by_that():
+    of_a = guesses(**{COLUMNS: 9.0, REFERENCE: 1.0}, mean=12.0, line=12.0)
+    of_b = guesses(seed=1, **{COLUMNS: 0.5, REFERENCE: 1.0}, mean=12.0, line=0.8)
+    both = joined([of_a, replace(of_b, channel=np.ones_like(of_b.channel))])
+    family = settled(both)
+    assert (family.won, family.apart) == (REFERENCE, {"1": COLUMNS})
+    off = np.concatenate([of_a.off(REFERENCE), of_b.off(COLUMNS)])
+    assert family.ours == pytest.approx(off.mean(), rel=1e-12)
+    assert not family.behind  # the line is ahead of the reference there, and not of what is used
+    told = Contest.from_dict(json.loads(json.dumps(Contest({"points": family}, 9, 0, " sd", ["a", "b"]).to_dict())))
+    assert told.used() == "the reference for points; of b: node by node for points"
+    gaps = np.array([[[0, 0], [-1, 0]], [[2, -1], [0, 0]]])  # rows, nodes, channels
+    by = told.ways(gaps)
+    assert {way[0]: where.tolist() for way, where in by.items()} == {
+        COLUMNS: [[[False, True], [False, True]], [[False, False], [False, True]]],
+        REFERENCE: [[[True, False], [False, False]], [[True, False], [True, False]]],
+    }
+    assert settled(of_a).apart == {}  # of one variable
+    named = ways(told, COLUMNS, gaps)  # whoever is asked for by name fills all
+    assert [where.sum() for where in named.values()] == [6]
+    future = foretold((both, both, PROCESS))
+    assert future.apart == {}  # rows are foretold together

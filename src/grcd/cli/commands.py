@@ -143,16 +143,16 @@ def train(
     print(f"  {counted(result['updates'], 'update')} in {result['seconds']:.0f} s; {result['stopped']}")
     if model.contest is not None:
         print("\n".join(f"  {line}" for line in model.contest.lines()))
+    log = f"log: {run / METRICS}   " if (run / METRICS).exists() else ""  # without a network there is none
     if in_time:
         print("\n".join(f"  {line}" for line in windows.kept(model, steps)))
-        log = f"log: {run / METRICS}   " if (run / METRICS).exists() else ""  # without a network there is none
         print(f"  {log}next: grcd impute {run} --observed FILE --out filled.csv")
         return
     print(f"  validation error {result['val']:.4f}, of the reference alone {result['val_reference_alone']:.4f}")
     if result["updates"] and result["val"] >= result["val_reference_alone"]:
         print("  The network is not better than its reference: train longer (--max-updates, --force), or the reference")
         print("  says all there is to say of these signals; grcd evaluate --controls tells.")
-    print(f"  log: {run / METRICS}   next: grcd sample {run} -n 1000 --nfe 4 --out samples.npz")
+    print(f"  {log}next: grcd sample {run} -n 1000 --nfe 4 --out samples.npz")
 
 
 for command in (

@@ -9,7 +9,7 @@ level more of the columns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,13 +47,15 @@ class Frame:
         channels: Sequence[str] = ("",),
         absent: bool = False,
         timed: bool = True,
+        lacking: Container[tuple[str, str]] = (),
     ) -> Frame:
         """A frame with a column for every node, or for pairs (node, channel) where there are several channels.
 
-        ``absent``   a node without a column has a gap everywhere, and a column in what comes out
+        ``absent``   a node, or one of several channels of it, without a column has a gap everywhere, and a column in
+                     what comes out; but for those ``lacking`` (node, channel), of which nothing is known
         ``timed``    whether an index of dates orders the rows
         """
-        frame = _with_gaps(frame, nodes, channels) if absent else frame
+        frame = _with_gaps(frame, nodes, channels, lacking) if absent else frame
         place, cells = places(frame.columns, nodes, channels), _numbers(frame)
         times, order = dates_of(frame.index) if timed else None, None
         if times is not None:
@@ -165,23 +167,33 @@ def _text(frame: DataFrame) -> InputError:
     return InputError("a data frame with cells that are not numbers", "a number a cell, or a gap", "correct them")
 
 
-def _with_gaps(frame: DataFrame, nodes: Sequence[str], channels: Sequence[str]) -> DataFrame:
-    """An empty column for each node that has none, if some have one, and nothing else has."""
+def _with_gaps(
+    frame: DataFrame, nodes: Sequence[str], channels: Sequence[str], lacking: Container[tuple[str, str]]
+) -> DataFrame:
+    """An empty column for each node, or channel of it, that has none, if some have one, and nothing else has."""
     import pandas
 
-    named = {str(_pair(name)[0]) for name in frame.columns}
-    absent: list[Any] = [node for node in nodes if node not in named]
-    if not absent or not named <= {*nodes}:
+    several = len(channels) > 1
+    named = {tuple(map(str, _pair(name)[: 1 + several])) for name in frame.columns}
+    known = [(node, channel)[: 1 + several] for node in nodes for channel in channels if (node, channel) not in lacking]
+    absent: list[Any] = [key for key in known if key not in named]
+    if not absent or not {name[0] for name in named} <= {*nodes}:
         return frame
-    warn([Note(f"the data frame has no column for {some(absent)}", "all of their readings are gaps")], 7)
-    if len(channels) > 1:
-        absent = [(node, channel) for node in absent for channel in channels]
-    elif pandas.api.types.is_integer_dtype(frame.columns.dtype):
-        absent = [int(node) if node.isdigit() else node for node in absent]
-    empty = pandas.DataFrame(np.nan, frame.index, pandas.Index(absent, tupleize_cols=len(channels) > 1))
-    whole = pandas.concat([frame, empty], axis=1)
-    whole.columns.names = frame.columns.names
-    return whole
+    warn([Note(f"the data frame has no column for {_in_words(absent, known)}", "all of their readings are gaps")], 7)
+    if not several:
+        whole = pandas.api.types.is_integer_dtype(frame.columns.dtype)
+        absent = [int(node) if whole and node.isdigit() else node for (node,) in absent]
+    empty = pandas.DataFrame(np.nan, frame.index, pandas.Index(absent, tupleize_cols=several))
+    filled = pandas.concat([frame, empty], axis=1)
+    filled.columns.names = frame.columns.names
+    return filled
+
+
+def _in_words(absent: Sequence[tuple[str, ...]], known: Sequence[tuple[str, ...]]) -> str:
+    """Nodes of which all columns are absent by their names, single channels as "level of W03"."""
+    count, every = Counter(key[0] for key in absent), Counter(key[0] for key in known)
+    gone = [node for node in count if count[node] == every[node]]
+    return some([*gone, *(f"{key[1]} of {key[0]}" for key in absent if key[0] not in gone)])
 
 
 def places(columns: Index, nodes: Sequence[str], channels: Sequence[str]) -> np.ndarray:  # (columns,)

@@ -68,15 +68,19 @@ class Written:
 
 @dataclass(frozen=True)
 class TimeColumn:
-    """A table's column of times: what it is called, and how they are written there, if they are dates as text."""
+    """A table's column of times: what it is called, and how they are written there, if they are dates as text; and what
+    the others of a long table are called."""
 
     name: str = "time"
     written: Written | None = None
+    node: str = "node"
+    variable: str = "variable"
+    value: str = "value"
 
     @classmethod
-    def of(cls, name: str, cells: Any) -> TimeColumn:
+    def of(cls, name: str, cells: Any, **others: str) -> TimeColumn:
         """As a file has it."""
-        return cls(name, Written.as_in(cells) if are_written(cells) else None)
+        return cls(name, Written.as_in(cells) if are_written(cells) else None, **others)
 
     def as_list(self) -> list[str] | None:
         """How times are written, for JSON."""

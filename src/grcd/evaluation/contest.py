@@ -13,6 +13,9 @@ three families (see ``hiding``), for what is best at one need not be at another,
     reference: neither of the two is the smaller one
     the network, if over all families together its gain is more than chance
 
+**Several variables** have one winner, but for those in which another candidate without a network is nearer by more than
+a standard error: that fills them.
+
 **Rows to come** are a family of their own (see ``foretold``): half a window at the end of each stretch. There the model
 is used unless its reference, or each node by itself, is nearer by more than a standard error.
 
@@ -84,6 +87,7 @@ class Family:
     moments: dict[str, float] = field(default_factory=dict)  # see ``tasks/moments``; empty where there are none
     validated: dict[str, dict[str, float]] = field(default_factory=dict)  # on validation rows alone, with the network
     behind: dict[str, list[Any]] = field(default_factory=dict)  # where not in all channels: rival, ours, theirs of each
+    apart: dict[str, str] = field(default_factory=dict)  # by channel: of ours, where it is not the one that won
 
     @property
     def ahead(self) -> int:
@@ -92,15 +96,16 @@ class Family:
         return 0 if self.noise is None or abs(gain) <= self.noise else int(np.sign(gain))
 
     @classmethod
-    def of(cls, found: Found, small: str, network: bool) -> Family:
+    def of(cls, found: Found, small: str, network: bool, by_channel: bool = True) -> Family:
         """What was ``found`` on held-out rows has all methods but the network's, on those of validation all; where all
         rows validate they are the same. ``small`` is the best of ours without a network; ``network``: whether that is
-        better."""
+        better; ``by_channel``: whether channels may have a winner of their own."""
         held, validated, processes = found
         won, on = (NETWORK, validated) if network else (small, held)
         rival = min((name for name in SIMPLE if name in on.draws), key=lambda name: on.off(name).mean())
-        ours, theirs = (float(on.off(name).mean()) for name in (won, rival))
-        noise = chance(on.off(rival) - on.off(won), on.group)
+        apart = dict(_apart(on, won)) if by_channel else {}
+        own_off, off = _off(on, won, apart), on.off(rival)
+        noise = chance(off - own_off, on.group)
         errors = {name: _errors(held, name) for name in held.draws}
         alone = dict[str, dict[str, float]]()
         if NETWORK in validated.draws and NETWORK not in errors:
@@ -109,8 +114,8 @@ class Family:
         known = noise if np.isfinite(noise) else None
         count = len(held), len(np.unique(held.group))
         own = {name: process.to_dict() for name, process in processes.items()}
-        behind = dict(_behind(on, won))
-        return cls(errors, won, rival, ours, theirs, known, *count, validated=alone, behind=behind, **own)  # type: ignore[arg-type]
+        means, behind = (float(own_off.mean()), float(off.mean())), dict(_behind(on, own_off))
+        return cls(errors, won, rival, *means, known, *count, validated=alone, behind=behind, apart=apart, **own)  # type: ignore[arg-type]
 
     @property
     def tuned(self) -> list[str]:
@@ -119,11 +124,11 @@ class Family:
         columns = any(self.columns.get("rho", ())) or any(spread != 1 for spread in self.columns.get("spread", ()))
         return [COLUMNS] * columns + [MOMENTS] * bool(self.moments)
 
-    @property
-    def way(self) -> Way:
-        """The winner, with its process if it has one."""
-        own = PROCESSES.get(self.won)
-        return self.won, None if own is None else own.of(getattr(self, self.won))
+    def way(self, channel: int | None = None) -> Way:
+        """The winner, or that of a channel, with its process if it has one."""
+        won = self.apart.get(str(channel), self.won)
+        own = PROCESSES.get(won)
+        return won, None if own is None else own.of(getattr(self, won))
 
 
 @dataclass(frozen=True)
@@ -155,20 +160,18 @@ class Contest:
         place = OF_SEVERAL.index(family)
         return self.families[min(self.families, key=lambda name: abs(OF_SEVERAL.index(name) - place))]
 
-    def lost(self) -> dict[str, str]:
-        """Where a competitor is ahead, or seems to be by more than ``SLIGHT``: by how much, in words, by family."""
-        words = {}
+    def lost(self) -> dict[str, list[str]]:
+        """Where a competitor is ahead, or seems to be by more than ``SLIGHT``: by how much, in sentences, by family."""
+        words = dict[str, list[str]]()
         for name, family in (self.families | ({"future": self.future} if self.future else {})).items():
             more = family.ours / max(family.theirs, 1e-300) - 1
             if (family.ahead < 0 and more > HARDLY) or more > SLIGHT:
                 told = "" if family.ahead < 0 else "; which may be chance"
-                words[name] = self._nearer(name, family.rival, family.won, family.ours, family.theirs) + told
-            parts = [
-                self._nearer(name, rival, family.won, ours, theirs, f" of {self.channels[int(channel)]}")
-                for channel, (rival, ours, theirs) in family.behind.items()
-            ]
-            if parts:
-                words[name] = "; ".join([*filter(None, [words.get(name)]), *parts])
+                said = self._nearer(name, family.rival, family.won, family.ours, family.theirs) + told
+                words.setdefault(name, []).append(said)
+            for channel, (rival, ours, theirs) in family.behind.items():
+                won, of = family.way(int(channel))[0], f" of {self.channels[int(channel)]}"
+                words.setdefault(name, []).append(self._nearer(name, rival, won, ours, theirs, of))
         return words
 
     def _nearer(self, family: str, rival: str, won: str, ours: float, theirs: float, of: str = "") -> str:
@@ -185,25 +188,28 @@ class Contest:
         ways = dict[Way, np.ndarray]()
         for place, name in enumerate(OF_SEVERAL):
             where = families == place
-            if where.any():
-                way = self.near(name).way
-                ways[way] = ways.get(way, False) | where
+            family = self.near(name)
+            for channel in map(int, family.apart):
+                own = where & (np.arange(where.shape[-1]) == channel)
+                _put(ways, family.way(channel), own)
+                where = where & ~own
+            _put(ways, family.way(), where)
         return ways
 
     def warn(self, families: np.ndarray) -> None:
         """Say so where a competitor is ahead in families of these gaps."""
         there = {name for place, name in enumerate(OF_SEVERAL) if (families == place).any()}
-        for name, words in self.lost().items():
-            if name in there:
+        for name, sentences in self.lost().items():
+            for words in sentences if name in there else ():
                 warnings.warn(words, InputWarning, stacklevel=4)
 
     def outlook(self) -> tuple[str, Process | None]:
         """What foretells, "diffusion" unless another one of ours was better; where a competitor is, that is said."""
         if self.future is None:
             return NETWORK, None
-        if words := self.lost().get("future"):
+        for words in self.lost().get("future", ()):
             warnings.warn(words, InputWarning, stacklevel=4)
-        return self.future.way
+        return self.future.way()
 
     def lines(self) -> Iterator[str]:
         """For a screen: a table of all methods and families, and what is used."""
@@ -233,7 +239,7 @@ class Contest:
                 )
         if self.future is not None:
             yield from self._foretold(self.future)
-        yield from self.lost().values()
+        yield from (words for sentences in self.lost().values() for words in sentences)
         few = min(family.groups for family in self.families.values())
         if few < LITTLE:
             yield f"{self.rows:,} rows, {few} that do not lie near each other, say little"
@@ -242,10 +248,14 @@ class Contest:
         return "\n".join(self.lines())
 
     def used(self) -> str:
-        """As "the reference for sensors, the network for points and spells"."""
-        by = {won: [name for name, family in self.families.items() if family.won == won] for won in OURS}
-        parts = [f"{TITLES[won].removeprefix('ours: ')} for {_listed(which)}" for won, which in by.items() if which]
-        return ", ".join(parts)
+        """As "the reference for sensors, the network for points and spells; of level: node by node for points"."""
+        words = _by_winner({name: family.won for name, family in self.families.items()})
+        for k, channel in enumerate(self.channels):
+            if own := {
+                name: won for name, each in self.families.items() if (won := each.apart.get(str(k))) is not None
+            }:
+                words += f"; of {channel}: {_by_winner(own)}"
+        return words
 
     def _foretold(self, future: Family) -> Iterator[str]:
         """In a line."""
@@ -301,7 +311,7 @@ def foretold(found: Found) -> Family:
         gain = on.loss(best) - on.loss(other)
         if gain.mean() > standard_error(gain, on.group):
             best = other
-    return Family.of(found, REFERENCE if best == NETWORK else best, best == NETWORK)
+    return Family.of(found, REFERENCE if best == NETWORK else best, best == NETWORK, by_channel=False)
 
 
 def _gains(
@@ -321,15 +331,54 @@ def _gains(
         yield name, float(gains[name].mean()), standard_error(gains[name], each.group), pooled
 
 
-def _behind(on: Guesses, won: str) -> Iterator[tuple[str, list[Any]]]:
-    """Channels of several in which a competitor is ahead by more than chance."""
+def _apart(on: Guesses, won: str) -> Iterator[tuple[str, str]]:
+    """Channels of several in which another one of ours is nearer by more than a standard error."""
+    for channel, where in _channels(on):
+        part = on.of(where)
+        others = [name for name in OURS if name in part.draws and name != NETWORK]
+        best = min(others, key=lambda name: part.loss(name).mean())
+        gain = part.loss(won) - part.loss(best)
+        if gain.mean() > standard_error(gain, part.group):
+            yield channel, best
+
+
+def _off(on: Guesses, won: str, apart: Mapping[str, str]) -> np.ndarray:  # (readings,)
+    """How far what fills each channel is from each reading."""
+    off = on.off(won)
+    for channel, name in apart.items():
+        off = np.where(on.channel == int(channel), on.off(name), off)
+    return off
+
+
+def _behind(on: Guesses, off: np.ndarray) -> Iterator[tuple[str, list[Any]]]:
+    """Channels of several in which a competitor is ahead, by more than chance, of ours, which is ``off`` by so much."""
+    for channel, where in _channels(on):
+        part, own = on.of(where), off[where]
+        rival = min((name for name in SIMPLE if name in part.draws), key=lambda name: part.off(name).mean())
+        gain = own - part.off(rival)
+        if gain.mean() > max(chance(gain, part.group), HARDLY * part.off(rival).mean()):
+            yield channel, [rival, float(own.mean()), float(part.off(rival).mean())]
+
+
+def _channels(on: Guesses) -> Iterator[tuple[str, np.ndarray]]:
+    """Each of several, and where its readings are."""
     channels = np.unique(on.channel)
     for channel in channels if len(channels) > 1 else ():
-        part = on.of(on.channel == channel)
-        rival = min((name for name in SIMPLE if name in part.draws), key=lambda name: part.off(name).mean())
-        gain = part.off(won) - part.off(rival)
-        if gain.mean() > max(chance(gain, part.group), HARDLY * part.off(rival).mean()):
-            yield str(channel), [rival, float(part.off(won).mean()), float(part.off(rival).mean())]
+        yield str(channel), on.channel == channel
+
+
+def _put(ways: dict[Way, np.ndarray], way: Way, where: np.ndarray) -> None:
+    """One more place that is filled so, if there is any."""
+    if where.any():
+        ways[way] = ways.get(way, False) | where
+
+
+def _by_winner(won: Mapping[str, str]) -> str:
+    """As "node by node for points, the reference for spells and sensors", from the smallest."""
+    by = {name: [family for family, winner in won.items() if winner == name] for name in OURS}
+    return ", ".join(
+        f"{TITLES[name].removeprefix('ours: ')} for {_listed(which)}" for name, which in by.items() if which
+    )
 
 
 def _title(method: str, family: str) -> str:
@@ -351,7 +400,9 @@ def ways(contest: Contest | None, posterior: str, families: np.ndarray) -> dict[
             contest.warn(families)
         return {} if contest is None else contest.ways(families)
     tried = {} if contest is None else contest.families
-    own = {name: replace(family, won=posterior) for name, family in tried.items() if getattr(family, posterior)}
+    own = {
+        name: replace(family, won=posterior, apart={}) for name, family in tried.items() if getattr(family, posterior)
+    }
     if contest is None or not own:
         got = f"posterior {posterior!r} of a run that did not try it at the end of training"
         why = "train it again" if contest is None else "trainings try it where there are rows enough"

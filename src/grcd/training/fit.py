@@ -23,7 +23,7 @@ from torch import nn
 from .. import networks
 from ..core import device as devices
 from ..core import memory
-from ..core.errors import InputWarning
+from ..core.errors import InputWarning, counted
 from ..core.progress import bar
 from ..core.rows import evenly
 from ..core.streams import Stream
@@ -38,6 +38,7 @@ from ..tasks.sample import sample
 from . import budget, large, loop, methods
 from .config import Config
 
+LEAST = 8  # validation signals that can tell whether a network helps
 JUDGED = 1 << 20  # readings that a reference alone is judged by
 BATCH_ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 25}  # activations (signals x nodes x width) sampled at a time
 
@@ -70,7 +71,7 @@ def fit(
         with devices.arithmetic("high"):
             return loop.timed(how, filler, fresh_network(space, own, device), signals.train, own)
 
-    reason = alone(space, config, device, until - time.monotonic())
+    reason = alone(space, config, device, until - time.monotonic()) or few(method, len(z_val))
     if reason:
         diffusion = bound(space, config, process, reference, Nothing(), {})
         return diffusion, _reference_alone(diffusion, signals, reason, began)
@@ -119,9 +120,16 @@ def alone(space: SignalSpace, config: Config, device: torch.device, left: float 
     return ""
 
 
+def few(method: methods.Method, validating: int) -> str:
+    """Why there will be no network, where a method keeps it only beyond chance and nothing could tell."""
+    if not method.certain or validating >= LEAST:
+        return ""
+    return f"{counted(validating, 'validation signal')}, too few to tell whether a network helps"
+
+
 def _reference_alone(diffusion: Diffusion, signals: TrainingSignals, reason: str, began: float) -> dict:
     """How training went that was none; where that was not asked for, it is said."""
-    if diffusion.space.graph.large:
+    if reason != large.NOT_WANTED:
         warnings.warn(f"{reason}: the model is its reference alone", InputWarning, stacklevel=3)
     count = max(4, min(256, JUDGED // diffusion.space.d))
     x = signals.val[evenly(len(signals.val), count)].double()

@@ -18,6 +18,7 @@ from .config import Config
 
 SPEED = {"cpu": 2e10, "cuda": 1e13}  # operations a second
 SHARE = 4  # of a device's memory, what activations may take is one part in so many
+NOT_WANTED = "no network was asked for"
 
 
 def batch(space: SignalSpace, config: Config, device: torch.device) -> int:
@@ -39,7 +40,7 @@ def updates(space: SignalSpace, config: Config, device: torch.device, left: floa
 def alone(space: SignalSpace, config: Config, device: torch.device, left: float = math.inf) -> str:
     """Why there will be no network; empty if there will be one."""
     if config.backbone == "none":
-        return "no network was asked for"
+        return NOT_WANTED
     if updates(space, config, device, left) >= min(FEW, config.max_updates) > 0:
         return ""
     time = f"{left / 60:.0f} minutes" if math.isfinite(left) else "an hour"

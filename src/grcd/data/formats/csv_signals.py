@@ -50,7 +50,7 @@ def _read(path: Path, label: str | None, nodes: Collection[str], channels: bool)
     named, values = columns.text(roles["node"]), columns.numbers([roles["value"]])[:, 0]
     variables = columns.text(roles["variable"]) if "variable" in roles else None
     tables = pivoted_channels(stamps, named, variables, values, path, labels)
-    clock = TimeColumn.of(roles["time"], written)
+    clock = TimeColumn.of(roles.pop("time"), written, **roles)
     return {name: replace(table, clock=clock) for name, table in tables.items()}
 
 
@@ -104,6 +104,6 @@ def _numbers_rows(cells: np.ndarray) -> bool:
 
 def write(path: Path, output: Output) -> None:
     """Times as text; quantiles beside the signals."""
-    frame = without_points(output.frame(text=True))
+    frame = without_points(output.frame(text=True), output.clock.variable)
     with whole(path) as temporary:
         frame.to_csv(temporary, index=False)

@@ -70,22 +70,23 @@ class Output:
         rows, each = len(values), max(1, len(self.channels))
         names = np.repeat(np.array(self.node_ids, dtype=object), each)
         columns = {self.clock.name: np.repeat(np.arange(rows) if clock is None else clock, len(names))}
-        columns["node"] = np.tile(names, rows)
+        columns[self.clock.node] = np.tile(names, rows)
         if self.channels:
-            columns["variable"] = np.tile(np.array(self.channels, dtype=object), rows * len(self.node_ids))
-        columns["value"] = values.ravel()
+            columns[self.clock.variable] = np.tile(np.array(self.channels, dtype=object), rows * len(self.node_ids))
+        columns[self.clock.value] = values.ravel()
         if self.quantiles is not None and signals is None:
             columns |= {f"{100 * q:g}%": self.quantiles[k].ravel() for k, q in enumerate(self.levels)}
         frame = pandas.DataFrame(columns)
         return frame[~np.isnan(values.ravel())].reset_index(drop=True)
 
 
-def without_points(frame: DataFrame) -> DataFrame:
-    """For text: a variable of which all readings are whole numbers, without decimal points."""
+def without_points(frame: DataFrame, variables: str = "variable") -> DataFrame:
+    """For text: a variable of which all readings are whole numbers, without decimal points; ``variables`` is the column
+    that says which."""
     names = [name for name in frame.columns if name != "time" and frame[name].dtype.kind == "f"]
     values = frame[names].to_numpy()
     broken = (np.isfinite(values) & ((np.rint(values) != values) | (np.abs(values) >= 2**53))).any(axis=1)
-    variable = frame["variable"].to_numpy() if "variable" in frame else np.zeros(len(frame))
+    variable = frame[variables].to_numpy() if variables in frame else np.zeros(len(frame))
     whole = ~np.isin(variable, np.unique(variable[broken]))
     for name in names if whole.any() else ():
         if whole.all():

@@ -96,7 +96,7 @@ def _tables(file: Any, path: Path, label: str | None, channels: bool) -> dict[st
         named, values = _names(file, roles["node"], path), _numbers(file, [roles["value"]], path)[:, 0]
         variables = _names(file, roles["variable"], path) if "variable" in roles else None
         tables = pivoted_channels(stamps, named, variables, values, path, labels)
-        column = TimeColumn.of(roles["time"], written)
+        column = TimeColumn.of(roles.pop("time"), written, **roles)
         return {name: replace(table, clock=column) for name, table in tables.items()}
     clock, stamps, notes = _clock(file, [name for name in names if name != label], indices, path)
     nodes = [name for name in names if name not in {clock, label, *indices}]
