@@ -49,7 +49,7 @@ def won(model):
 @pytest.mark.parametrize("kind", ["apart", "together"])
 def test_few_rows_end_at_independent_nodes_where_nodes_are(window, kind):
     """Of 24 training rows, and three of validation, which say nothing by themselves."""
-    settings = {"width": 8, "max_updates": 0 if window > 1 else 2, "seed": 1}
+    settings = {"max_updates": 0, "seed": 1} if window > 1 else {"backbone": "none", "seed": 1}
     x = rows(kind, 32)
     model = grcd.GRCD(GRAPH, window=window, **settings).fit(x[:28], x[28:])
     if kind == "together":
@@ -106,10 +106,12 @@ def test_errors_are_those_of_readings_hidden_in_rows_that_were_held_out():
     x = rows("walks", 1000)
     train, val = Series(x[:300, :, None]), Series(x[300:, :, None])
     model = grcd.GRCD(GRAPH, window=4, max_updates=0).fit(x[:300], x[300:])
-    pieces, times = contests.pieces(val, contests.PIECE * 4, contests.MOST_ROWS)
+    steps = hiding.span(4)
+    pieces, times = contests.pieces(val, contests.PIECE * steps, contests.MOST_ROWS)
     assert times == 1
-    hidden = contests._hidden("points", pieces, 4, None, 0)
-    found = gaps(pieces, hidden, {name: filler(fitted(name, train, val)) for name in ("mean", "line")}, 4)
+    held = contests.Held(None, train, pieces, 1, False, np.ones(len(pieces), dtype=bool))
+    hidden = contests._hidden("points", held, steps, None, 0)
+    found = gaps(pieces, hidden, {name: filler(fitted(name, train, val)) for name in ("mean", "line")}, steps)
     for name in ("mean", "line"):
         expected = found.errors(name)["mae"]
         assert model.contest.families["points"].errors[name]["mae"] == pytest.approx(expected, rel=1e-9)
@@ -237,12 +239,13 @@ def test_the_law_of_single_rows_is_of_all_rows_that_train_and_validate_about_the
 
 def test_validation_rows_beyond_the_network_s_are_others_and_without_it():
     series = Series(np.arange(400.0)[:, None, None])
-    (first, times, network), (more, again, without) = contests._of_validation(series, 12, 300, 50)
+    (first, times, network, inside), (more, again, without, _) = contests._of_validation(series, 12, 300, 50)
+    assert inside.all()
     assert (network, without, times, again) == (True, False, 1, 1)
     assert 40 <= len(first) <= 62
     assert 200 <= len(more) <= 270
     assert not np.isin(first.values, more.values).any()
-    ((only, _, network),) = contests._of_validation(series, 12, 300, 0)
+    ((only, _, network, _),) = contests._of_validation(series, 12, 300, 0)
     assert not network
     assert 250 <= len(only) <= 320
 
@@ -286,9 +289,9 @@ def test_a_variable_that_is_silent_at_a_node_is_filled_by_what_won_at_that():
     holed = x[300:].copy()
     holed[:, 2, 1], holed[:, 4] = np.nan, np.nan
     filled = model.impute(holed, n=20)
-    by = {name: model.impute(holed, n=20, posterior=families[name].won) for name in ("sensors", "channels")}
-    assert np.array_equal(filled[:, :, 2], by["channels"][:, :, 2])
-    assert np.array_equal(filled[:, :, 4], by["sensors"][:, :, 4])
+    for node, channel, name in ((2, 1, "channels"), (4, 0, "sensors"), (4, 1, "sensors")):
+        by = model.impute(holed, n=20, posterior=families[name].way(channel)[0])
+        assert np.array_equal(filled[:, :, node, channel], by[:, :, node, channel])
     shown = [line.split() for line in model.contest.lines()]
     assert shown.index(["channels"]) > shown.index(["points", "spells", "sensors"])
 
@@ -306,3 +309,28 @@ def test_of_few_rows_the_mean_stays_unless_another_process_is_nearer_for_more_th
     x = np.random.RandomState(7).poisson(np.linspace(2, 9, NODES), (35, NODES)).astype(float)
     model = grcd.GRCD(GRAPH, window=4, max_updates=0, marginals="z-score").fit(x[:31], x[31:])
     assert model.contest.families["points"].columns["rho"] == [0.0]
+
+
+def test_stretches_of_training_rows_are_filled_with_what_is_read_around_them():
+    series = Series(np.arange(60.0)[:, None, None] + np.zeros((60, 2, 1)), borders=(20,))
+    seen = np.zeros(60, dtype=int)
+    for wider, others, inside in contests._parts(series, 3):
+        around, times, network, marked = contests._around(series, wider, inside, 30)
+        rows = around.values[: len(around) // times, 0, 0].astype(int)
+        assert not network
+        assert np.array_equal(marked[: len(rows)], inside[rows])
+        assert not (inside[np.concatenate([np.arange(60)[s] for s in others])]).any()
+        beyond = {int(row) for row in rows[~inside[rows]]}  # up to three on each side, none beyond the border
+        ends = np.flatnonzero(np.diff(inside.astype(int), prepend=0, append=0))
+        for first, stop in zip(ends[::2], ends[1::2], strict=True):
+            before, after = (20 if first >= 20 else 0), (20 if stop <= 20 else 60)
+            beyond -= {*range(max(before, first - 3), first)} | {*range(stop, min(after, stop + 3))}
+        assert not beyond
+        seen[rows[inside[rows]]] += 1
+    assert (seen == 1).all()
+    rows_of = Series(np.where(np.arange(6)[:, None, None] < 3, np.nan, 1.0) + np.zeros((6, 2, 1)), borders=(3,))
+    held = contests.Held(None, series, Series(np.ones((8, 2, 1))), 1, False, np.array([0, 0, 1, 1, 1, 1, 0, 0]) > 0)
+    assert contests._hidden("sensors", held, 4, None, 0)[:2].any()  # a silent sensor is silent around it, too
+    assert not contests._hidden("points", held, 4, None, 0)[:2].any()
+    assert contests._hidden("future", held, 4, None, 0)[:, 0, 0].tolist() == [False] * 4 + [True] * 4
+    assert contests._silent(rows_of, np.zeros((6, 2, 1), dtype=bool))[:, 0, 0].tolist() == [True] * 3 + [False] * 3

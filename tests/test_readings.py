@@ -53,7 +53,7 @@ def labelled(table):
 @pytest.fixture(scope="module")
 def moments():
     """The same model, trained on a frame and on an array."""
-    table = frame(60)
+    table = frame(90)
     return [grcd.GRCD(graph(node_ids=NAMES), **MOMENTS).fit(x) for x in (table, array(table))]
 
 
@@ -136,7 +136,7 @@ def test_a_node_without_a_column_is_filled_as_that_of_a_file_is(moments):
 
 
 def test_a_graph_without_names_takes_those_of_the_frame_and_keeps_them(tmp_path):
-    table = frame(60)
+    table = frame(90)
     with pytest.warns(InputWarning, match="the graph has no node names"):
         model = grcd.GRCD(graph(), **MOMENTS).fit(table)
     assert model.graph.node_ids == tuple(ORDER)
@@ -201,7 +201,7 @@ def test_a_labelled_array_in_time_has_draws_first_and_its_rows_to_come(windows):
 
 
 def test_a_model_fitted_to_a_labelled_array_samples_labelled_arrays(tmp_path):
-    table = frame(60)
+    table = frame(90)
     model = grcd.GRCD(graph(node_ids=NAMES), **MOMENTS).fit(labelled(table))
     drawn = model.sample(3)
     assert drawn.dims == ("draw", "node")
@@ -264,5 +264,5 @@ def test_verbose_says_how_far_it_is_without_a_terminal(windows, moments, capsys,
         model.sample(5, verbose=True)
         assert "grcd: sampling 5 of 5" in capsys.readouterr().err
     with caplog.at_level(logging.INFO, logger="grcd"):
-        grcd.GRCD(graph(node_ids=NAMES), **MOMENTS).fit(frame(40))
+        grcd.GRCD(graph(node_ids=NAMES), **MOMENTS).fit(frame(90))
     assert any(line.startswith("training 2 of 2, ") for line in caplog.messages)

@@ -22,7 +22,7 @@ def imputer(**options):
     return grcd.sklearn.GraphImputer(settings=SETTINGS, n_draws=9, posterior="reference", device="cpu", **options)
 
 
-def signals(rows=40, gaps=0.2, seed=0):
+def signals(rows=90, gaps=0.2, seed=0):
     random = np.random.RandomState(seed)
     x = random.standard_normal((rows, 1)) + 0.3 * random.standard_normal((rows, 4))
     return np.where(random.random_sample(x.shape) < gaps, np.nan, x)
@@ -52,7 +52,7 @@ def test_it_fills_as_the_model_does_and_keeps_what_was_observed():
 def test_frames_are_matched_to_the_graph_by_name_and_come_back_as_asked_for():
     names = ["d", "a", "c", "b"]
     edges = pd.DataFrame({"source": ["a", "b", "c"], "target": ["b", "c", "d"]})
-    table = pd.DataFrame(signals(), pd.date_range("2024-01-01", periods=40, freq="h"), names)
+    table = pd.DataFrame(signals(), pd.date_range("2024-01-01", periods=90, freq="h"), names)
     model = imputer(graph=edges).set_output(transform="pandas").fit(table)
     filled = model.transform(table)
     pd.testing.assert_index_equal(filled.index, table.index)
@@ -86,7 +86,7 @@ def test_with_a_window_the_rows_before_and_after_count():
 
 
 def test_without_a_graph_nodes_are_called_as_the_columns_of_a_frame_and_its_times_count():
-    table = pd.DataFrame(signals(), pd.date_range("2024-01-01", periods=40, freq="h"), ["d", "a", "c", "b"])
+    table = pd.DataFrame(signals(), pd.date_range("2024-01-01", periods=90, freq="h"), ["d", "a", "c", "b"])
     named, plain = imputer().fit(table), imputer().fit(table.to_numpy())
     assert named.model_.graph.node_ids == ("d", "a", "c", "b")
     np.testing.assert_array_equal(named.transform(table), plain.transform(table.to_numpy()))

@@ -52,11 +52,13 @@ DRAWS = 40
 PIECE = 3  # windows in a piece
 ENOUGH, PARTS = 20, 4
 MOST_ROWS = 600  # of validation that are filled, and as many of training
+PART = MOST_ROWS // PARTS
 TIMES = 6  # that few rows are filled, at most
 MOST_LEARNED = 20_000  # of training, that competitors learn from
 AGAIN = 2_000  # training rows above which nothing is fitted again
 WORK = {"cpu": 7e5, "cuda": 2e8, "reference": 2e7}  # readings that are drawn for a family, evaluations counted
 MOST_COLUMNS = {"neighbours": 250, "iterative": 250, "regression": 60}  # that scikit-learn's imputers are asked for
+NEARLY = 0.999  # a line, and far from its ends as wide as any reading
 RHO = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, LINE)
 FUTURE, AHEAD = "future", ("mean", "calendar", "line")  # a family of its own, and who foretells
 LEAST = 40  # training rows, and one a column, without which no law of single rows stands beside the reference
@@ -79,6 +81,7 @@ class Held:
     rows: Series  # several times one after the other, where they are few: each time something else is hidden
     times: int
     network: bool
+    inside: np.ndarray  # (rows,) of bool: others are what is read around them, as it is in a table with a gap
 
 
 def of_series(trained: TrainedSeries, parts: dict[str, Series], covariates: Covariates | None = None) -> dict | None:
@@ -87,22 +90,21 @@ def of_series(trained: TrainedSeries, parts: dict[str, Series], covariates: Cova
     if model.space.graph.large or (model.covariates and val.times is None):
         return None
     network = bool(trained.result.get("network", True)) and trained.result["updates"] > 0
-    columns = model.space.d // model.space.steps
-    length, most = PIECE * model.space.steps, _most("reference", 2 * columns)
+    columns, steps = model.space.d // model.space.steps, hiding.span(model.space.steps)
+    length, most = PIECE * steps, _most("reference", 2 * columns)
     by_network = _most(model.device.type, 2 * columns * model.budget(None)) if network else 0
     held = [Held(model, train, *each) for each in _of_validation(val, length, most, by_network)]
     dense = isinstance(trained.model.law, Conditional) and trained.result["reference"]["kind"] != "sparse"
     if dense and len(train) <= AGAIN and _few(val, model.space.steps):
         scaled, later = (replace(each, values=_scaled(trained, each.values)) for each in (train, val))
-        for part, others in _parts(train):
+        for part, others, inside in _parts(train, steps):
             again = fit_again(trained.model, trained.result, scaled, later, others, covariates)
             learned = train.picked(others)
             plain = plain_rows(again, learned.values.reshape(len(learned), -1))
             of_part = SeriesModel(replace(trained, model=again, plain=plain))
-            rows = pieces(train.picked(part), length, MOST_ROWS // PARTS)
-            held.append(Held(of_part, learned, *rows, False))
+            held.append(Held(of_part, learned, *_around(train, part, inside, length)))
     unit = model.units[0] if len(model.units) == 1 else "sd"
-    return _contest(held, model.space.steps, unit, hiding.spells(train, model.space.steps), covariates)
+    return _contest(held, steps, unit, hiding.spells(train, steps), covariates)
 
 
 def _scaled(trained: TrainedSeries, values: np.ndarray) -> np.ndarray:  # (rows, nodes, channels) twice
@@ -124,8 +126,8 @@ def of_signals(trained: Trained, config: Config, parts: dict[str, Series], unit:
     own = Alone(SignalModel(trained, config.limits(), Memory()))
     held = [Held(own, train, *each) for each in _of_validation(val, PIECE * STEPS, most, by_network)]
     if not large and len(train) <= AGAIN and len(val) < ENOUGH * STEPS:
-        for part, others in _parts(train):
-            learned, out = train.picked(others), train.picked(part)
+        for part, others, inside in _parts(train, STEPS):
+            learned = train.picked(others)
             x, y = (each.values[:, :, 0][~np.isnan(each.values).all(axis=(1, 2))] for each in (learned, val))
             try:
                 normalizer = marginals.fitted(config.marginals, x, space.graph)
@@ -135,8 +137,8 @@ def of_signals(trained: Trained, config: Config, parts: dict[str, Series], unit:
             diffusion = fit.reference_alone(space, config, device, *z)
             plain = trained.plain and Plain.of(x, device)
             again = replace(trained, diffusion=diffusion, normalizer=normalizer, plain=plain)
-            rows = pieces(out, PIECE * STEPS, MOST_ROWS // PARTS)
-            held.append(Held(Alone(SignalModel(again, config.limits(), Memory())), learned, *rows, False))
+            around = _around(train, part, inside, PIECE * STEPS)
+            held.append(Held(Alone(SignalModel(again, config.limits(), Memory())), learned, *around))
     return _contest(held, STEPS, unit, hiding.spells(train, STEPS), None)
 
 
@@ -193,15 +195,31 @@ def _most(kind: str, readings: int) -> int:
     return int(min(MOST_ROWS, WORK[kind] / (DRAWS * readings)))
 
 
-def _of_validation(val: Series, length: int, most: int, by_network: int) -> Iterator[tuple[Series, int, bool]]:
+Rows = tuple[Series, int, bool, np.ndarray]  # the last four of ``Held``
+
+
+def _of_validation(val: Series, length: int, most: int, by_network: int) -> Iterator[Rows]:
     """Rows of validation, how many times they are there, and whether the network fills them; where it may fill fewer
     than ``most`` there are others that it does not. (It may fill none where there is none.)"""
     parts = _cut(val, length)
     first = [parts[k] for k in evenly(len(parts), max(1, (by_network or most) // length))]
-    yield *_repeated(val, first, by_network or most), by_network > 0
+    yield _all_inside(_repeated(val, first, by_network or most), by_network > 0)
     others, left = [part for part in parts if part not in first], most - by_network
     if by_network and others and left >= length:
-        yield *_repeated(val, [others[k] for k in evenly(len(others), left // length)], 0), False
+        yield _all_inside(_repeated(val, [others[k] for k in evenly(len(others), left // length)], 0), False)
+
+
+def _all_inside(rows: tuple[Series, int], network: bool) -> Rows:
+    return *rows, network, np.ones(len(rows[0]), dtype=bool)
+
+
+def _around(train: Series, part: list[slice], inside: np.ndarray, length: int) -> Rows:
+    """A stretch of training rows with those around it, in pieces; ``inside`` (rows of training,) is the stretch."""
+    there = ~np.isnan(train.values).all(axis=2, keepdims=True)
+    mark = np.where(there, inside[:, None, None], np.nan)  # where there is a reading: rows without one are no piece
+    rows, times = pieces(replace(train, values=np.append(train.values, mark, axis=2)).picked(part), length, PART)
+    marked = np.asarray((rows.values[..., -1] > 0).any(axis=1))
+    return replace(rows, values=rows.values[..., :-1]), times, False, marked
 
 
 def pieces(series: Series, length: int, most: int) -> tuple[Series, int]:
@@ -232,11 +250,21 @@ def _few(series: Series, steps: int) -> bool:
     return len(series.starts(steps, steps)) < ENOUGH or len(series) < MOST_ROWS / 2
 
 
-def _parts(train: Series) -> Iterator[tuple[list[slice], list[slice]]]:
-    """Stretches of training rows, and all others."""
+def _parts(train: Series, margin: int) -> Iterator[tuple[list[slice], list[slice], np.ndarray]]:
+    """Stretches of training rows with a margin around each, as far as nothing breaks it; all others; and which rows
+    are in the stretches (rows,)."""
     parts = parted(train.stretches, PARTS)
     for part in parts if len(parts) > 1 else []:
-        yield part, [s for other in parts if other is not part for s in other]
+        inside = np.zeros(len(train), dtype=bool)
+        for s in part:
+            inside[s] = True
+        wider = [
+            slice(max(whole.start, s.start - margin), min(whole.stop, s.stop + margin))
+            for s in part
+            for whole in train.stretches
+            if whole.start <= s.start < whole.stop
+        ]
+        yield wider, [s for other in parts if other is not part for s in other], inside
 
 
 def _contest(
@@ -257,7 +285,7 @@ def _contest(
             advance(len(simple), "competitors")
         for done, family in enumerate(kinds):
             with quiet():
-                guessed = _guessed(held, simple, family, steps, lengths, known)
+                guessed = _guessed(held, simple, family, steps, lengths, known, _settled(family, found))
             advance(len(held) + done + 1, family)
             if guessed is not None:
                 found[family] = guessed
@@ -268,7 +296,7 @@ def _contest(
         with quiet(), warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
             ahead = _guessed(held, [{k: f[k] for k in AHEAD if k in f} for f in simple], FUTURE, steps, None, known)
-    rows, of_unit = sum(len(each.rows) // each.times for each in held), f" {unit}" if unit else ""
+    rows, of_unit = sum(int(each.inside.sum()) // each.times for each in held), f" {unit}" if unit else ""
     stretches = sum(each.model is not held[0].model for each in held)
     future = None if ahead is None else foretold(ahead)
     names = list(getattr(held[0].model, "channels", ()))
@@ -289,12 +317,14 @@ def _guessed(
     steps: int,
     lengths: np.ndarray | None,
     known: dict[str, Any],
+    settled: tuple[float, ...] = (),
 ) -> Found | None:
-    """Of one family, on all held-out rows, and on those of validation with the network; and the processes."""
-    hidden = [_hidden(family, each.rows, steps, lengths, MOST_ROWS * k) for k, each in enumerate(held)]
+    """Of one family, on all held-out rows, and on those of validation with the network; and the processes, that of
+    columns with correlations in time that are ``settled``, if any are."""
+    hidden = [_hidden(family, each, steps, lengths, MOST_ROWS * k) for k, each in enumerate(held)]
     if not hidden[0].any():
         return None
-    processes: dict[str, Process] = {COLUMNS: _columns(held, hidden, known)}
+    processes: dict[str, Process] = {COLUMNS: _columns(held, hidden, known, settled)}
     enough = len(held[0].train) >= max(LEAST, held[0].train.values[0].size)
     if enough and family != FUTURE and all(each.model.has_moments for each in held):
         tuned = (held, hidden) if family != "sensors" else _each_in_turn(held)
@@ -306,20 +336,34 @@ def _guessed(
         own = {way: _by(each.model.fillings, posterior=way, **known) for way in ways}
         own |= {name: _by(each.model.by_process, process=process, **known) for name, process in processes.items()}
         found = guesses.gaps(each.rows, mask, own | others, steps).over(sd)
+        found = found.of(each.inside[found.row])
         group = found.node if family in ("sensors", "channels") else found.row % (len(each.rows) // each.times) // steps
         parts.append(replace(found, group=group))
     return guesses.joined(parts), parts[0], processes
 
 
-def _hidden(family: str, rows: Series, steps: int, lengths: np.ndarray | None, first: int) -> np.ndarray:
-    """Every stretch has something else hidden, by seeds from ``first`` on; of the future its last rows."""
+def _settled(family: str, found: dict[str, Found]) -> tuple[float, ...]:
+    """What is silent throughout says nothing of correlations in time, so those of spells serve: long gaps have ends."""
+    if family not in ("sensors", "channels") or "spells" not in found:
+        return ()
+    process = found["spells"][2][COLUMNS]
+    assert isinstance(process, Columns)
+    return tuple(min(rho, NEARLY) for rho in process.rho)
+
+
+def _hidden(family: str, held: Held, steps: int, lengths: np.ndarray | None, first: int) -> np.ndarray:
+    """Every stretch has something else hidden, by seeds from ``first`` on; of the future its last rows. What is silent
+    throughout is silent around a stretch too, all else is read there."""
+    rows = held.rows
     if family == FUTURE:
         ends = np.zeros(len(rows), dtype=bool)
         for s in rows.stretches:
-            ends[max(s.start + 1, s.stop - _horizon(steps)) : s.stop] = True
+            last = s.start + int(np.flatnonzero(held.inside[s]).max(initial=-1)) + 1
+            ends[max(s.start + 1, last - _horizon(steps)) : s.stop] = True
         return ends[:, None, None] & ~np.isnan(rows.values)
     parts = [rows.rows(s) for s in rows.stretches]
-    return np.concatenate([hiding.hidden(family, part, steps, first + k, lengths) for k, part in enumerate(parts)])
+    hidden = np.concatenate([hiding.hidden(family, part, steps, first + k, lengths) for k, part in enumerate(parts)])
+    return hidden if family in ("sensors", "channels") else hidden & held.inside[:, None, None]
 
 
 def _horizon(steps: int) -> int:
@@ -331,18 +375,31 @@ def _by(fillings: Callable[..., Any], **options: Any) -> Filler:
     return lambda series: fillings(series, n=DRAWS, **options)
 
 
-def _columns(held: list[Held], hidden: list[np.ndarray], known: dict[str, Any]) -> Columns:
+def _columns(
+    held: list[Held], hidden: list[np.ndarray], known: dict[str, Any], settled: tuple[float, ...] = ()
+) -> Columns:
     """The process of columns that is nearest to hidden readings, by channel; that of the mean, unless another is nearer
-    by more than a standard error (of few rows chance finds one). Rows by themselves have no neighbours."""
+    by more than a standard error (of few rows chance finds one); or with correlations that are ``settled``. Rows by
+    themselves have no neighbours."""
     channels, best = held[0].rows.values.shape[2], list[tuple[float, ...]]()
     rhos = RHO[:1] if isinstance(held[0].model, Alone) else RHO
+    seen = [mask & ~_silent(each.rows, mask) for each, mask in zip(held, hidden, strict=True)]
+    hidden = seen if any(mask.any() for mask in seen) else hidden  # what has no end says nothing of how far from one
     for channel in range(channels):
         where = [mask & (np.arange(channels) == channel) for mask in hidden]
-        tried = {rho: _off(held, where, Columns((rho,) * channels, (1.0,) * channels), known) for rho in rhos}
+        of_channel = settled[channel : channel + 1] or rhos
+        tried = {rho: _off(held, where, Columns((rho,) * channels, (1.0,) * channels), known) for rho in of_channel}
         rho = min(tried, key=lambda rho: (_mean(tried[rho]), rho))
-        rho = rho if _surer(tried[rho], tried[0.0], max(each.times for each in held)) else 0.0
+        if not settled and not _surer(tried[rho], tried[0.0], max(each.times for each in held)):
+            rho = 0.0
         best.append((rho, *_width(tried[rho])))
     return Columns(*map(tuple, zip(*best, strict=True)))
+
+
+def _silent(rows: Series, hidden: np.ndarray) -> np.ndarray:  # (rows, nodes, channels) of bool, twice
+    """Columns that have no reading left in their stretch."""
+    gap = hidden | np.isnan(rows.values)
+    return np.concatenate([np.broadcast_to(gap[s].all(axis=0), gap[s].shape) for s in rows.stretches])
 
 
 def _each_in_turn(held: list[Held]) -> tuple[list[Held], list[np.ndarray]]:
@@ -380,7 +437,8 @@ def _off(held: list[Held], where: list[np.ndarray], process: Process, known: dic
         holed = replace(each.rows, values=np.where(mask, np.nan, each.rows.values))
         median, away, sd = each.model.of_process(holed, each.rows, process, **known)
         off = (each.rows.values - median) / _units(held[0].train)
-        parts.append(np.stack([x[mask] for x in (off, away, sd)]))
+        scored = mask & each.inside[:, None, None]
+        parts.append(np.stack([x[scored] for x in (off, away, sd)]))
     found = torch.from_numpy(np.concatenate(parts, axis=1))
     return found[:, found[0].isfinite() & (found[2] > 0)]
 

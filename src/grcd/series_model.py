@@ -150,7 +150,7 @@ class SeriesModel:
 
     def _ways(self, posterior: str, series: Series) -> dict[Way, np.ndarray]:
         """What gaps are filled by, and where: each by the candidate that won at its kind, or all by the one named."""
-        kinds = hiding.families(series, self.space.steps)
+        kinds = hiding.families(series, hiding.span(self.space.steps))
         kinds.reshape(len(kinds), -1)[:, self.lacking] = -1
         return ways(self.contest, posterior, kinds) or {("diffusion", None): kinds >= 0}
 

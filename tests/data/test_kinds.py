@@ -84,3 +84,13 @@ def test_nothing_is_said_of_few_readings_or_of_a_constant():
 def test_each_channel_by_itself():
     x = np.stack([law("counts"), law("normal")], axis=2)
     assert of_channels(x) == [Kind.of(law("counts")), Kind.of(law("normal"))]
+
+
+def test_counts_that_thin_out_have_no_most_and_grades_have():
+    random = np.random.RandomState(0)
+    counts = np.minimum(random.poisson(0.8, (40, 8)), 3).astype(float)  # so few rows have no more than three
+    assert 0.01 < (counts == 3).mean() < (counts == 2).mean() / 2
+    assert Kind.of(counts).high is None
+    grades = random.choice([1.0, 2, 3, 4, 5], (200, 8), p=[0.1, 0.1, 0.3, 0.3, 0.2])
+    assert Kind.of(grades).bounds == (1, 5)
+    assert Kind.of((random.random_sample((200, 8)) < 0.02).astype(float)).bounds == (0, 1)

@@ -31,7 +31,7 @@ def test_gaps_are_as_long_as_they_are_and_end_at_breaks():
 def test_short_gaps_are_points_long_ones_sensors():
     x = np.ones((60, 4, 1))
     x[3:5, 0], x[10:20, 0] = np.nan, np.nan  # two rows, then ten
-    x[5:30, 1] = np.nan  # longer than two windows of eight
+    x[5:40, 1] = np.nan  # longer than four windows of eight
     x[:, 2] = np.nan
     found = hiding.families(Series(x), 8)
     assert [int(found[row, column, 0]) for row, column in ((3, 0), (12, 0), (6, 1), (0, 2), (0, 0), (9, 3))] == [

@@ -6,7 +6,7 @@ import torch
 from laws import close
 
 from grcd.evaluation.baselines import straight
-from grcd.tasks.columns import LINE, Columns
+from grcd.tasks.columns import LINE, WIDEST, Columns
 
 ROWS, STRETCHES = 14, [slice(0, 9), slice(9, 14)]
 
@@ -76,3 +76,15 @@ def test_channels_have_processes_of_their_own_and_draws_depend_neither_on_chunks
     whole, chunked = (torch.cat([x for _, x in both.draws(z, STRETCHES, n, 1, c)], 1) for n, c in ((6, None), (2, 5)))
     assert torch.equal(whole[:2], chunked)
     assert Columns.of(both.to_dict()) == both
+
+
+def test_near_a_line_a_column_without_readings_is_no_wider_than_a_few_of_its_deviations():
+    line, z = Columns((LINE,), (400.0,)), torch.full((40, 2), torch.nan, dtype=torch.float64)
+    z[0, 0], z[39, 0] = 0.0, 0.0
+    _, sd = line.posterior(z, [slice(0, 40)])
+    assert (sd[:, 1] == WIDEST).all()
+    assert 0 < sd[20, 0] < WIDEST
+    drawn = torch.cat([part for _, part in line.draws(z, [slice(0, 40)], 4000, 0)], dim=1)
+    assert float((drawn.std(0)[:, 1] / WIDEST - 1).abs().max()) < 0.05
+    assert float(drawn.std(0)[20, 0] / sd[20, 0]) == pytest.approx(1, abs=0.05)
+    assert float(Columns((0.0,), (400.0,)).posterior(z, [slice(0, 40)])[1][5, 1]) == 400  # about the mean, as is

@@ -150,8 +150,10 @@ def train(
         return
     print(f"  validation error {result['val']:.4f}, of the reference alone {result['val_reference_alone']:.4f}")
     if result["updates"] and result["val"] >= result["val_reference_alone"]:
-        print("  The network is not better than its reference: train longer (--max-updates, --force), or the reference")
-        print("  says all there is to say of these signals; grcd evaluate --controls tells.")
+        print(
+            "  no network is used: what it learned gains no more than chance in validation rows. Where there are many,"
+        )
+        print("  train longer (--max-updates, --force); else the reference says all there is to say of these signals.")
     print(f"  {log}next: grcd sample {run} -n 1000 --nfe 4 --out samples.npz")
 
 

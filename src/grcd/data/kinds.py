@@ -23,7 +23,8 @@ from ..core.rows import BLOCK, blocks, evenly
 MANY, PLENTY = 0.01, 0.1  # shares of the readings that are no accident at an end, and in the midst of others
 CROWD = 0.2  # a share at an end that makes a shape of its own
 BESIDE, FEWER = 3, 3.0  # values just inside an end, and how many times fewer there are of each
-HANDFUL = 10  # values that are all there are
+HANDFUL = 10  # values that are all there are,
+THIN = 0.5  # if there are so many of the last as of the one before: counts thin out
 ENOUGH = 50  # readings from which any of this can be told
 REPEATED = 4  # readings a value, from which rounding shows
 DECIMALS = 2
@@ -119,5 +120,6 @@ def _rounded(x: np.ndarray, decimals: int) -> bool:
 def _limit(distinct: np.ndarray, shares: np.ndarray) -> float | None:
     """The least of the distinct values, ascending, if it is a limit."""
     inside = shares[1 : 1 + BESIDE].max()
-    apart = distinct[0] == 0 or shares[0] >= FEWER * inside or len(distinct) <= HANDFUL
+    of_few = len(distinct) <= HANDFUL and (len(distinct) == 2 or shares[0] >= THIN * shares[1])
+    apart = distinct[0] == 0 or shares[0] >= FEWER * inside or of_few
     return float(distinct[0]) if shares[0] >= MANY and apart else None

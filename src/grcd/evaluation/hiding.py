@@ -11,8 +11,8 @@ All of it is decided by a seed. What was never recorded is not hidden. Where a t
 is hidden of it may be as long as they are.
 
 **Gaps of a table** are of the same families: up to ``SHORT`` rows in a row they are points (as long as a quarter of all
-readings at random makes them); longer than two windows, or as long as a stretch, a silent sensor, or a silent channel
-where another one was read at that node and moment; and spells between.
+readings at random makes them); longer than ``LONG`` windows, or as long as a stretch, a silent sensor, or a silent
+channel where another one was read at that node and moment; and spells between.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ FAMILIES = ("points", "spells", "sensors")  # of all tables
 OF_SEVERAL = (*FAMILIES, "channels")  # of those with several channels
 POINTS, SPELLS, SENSORS = 0.25, 0.1, 0.1  # shares that are hidden
 SHORT = 3  # rows of a gap that is still one of points: chance makes longer ones once in 256 times
+LONG = 4  # windows of a gap whose ends say nothing of most of it
+SPAN = 6  # rows: shorter windows tell gaps apart as if they were so long
 FEW = 10  # gaps of a table that say nothing of how long others are
 
 
@@ -66,11 +68,16 @@ def hidden(
     return there & spell.reshape(there.shape)
 
 
+def span(steps: int) -> int:
+    """What counts as a window where gaps are told apart: of windows of two rows, a gap of five is no silent sensor."""
+    return max(steps, SPAN)
+
+
 def families(series: Series, steps: int) -> np.ndarray:  # (rows, nodes, channels) of int
     """The family of each gap, as its place in ``OF_SEVERAL``; -1 where there is a reading."""
     gap, length = np.isnan(series.values), runs(series)
     whole = np.concatenate([np.full(s.stop - s.start, s.stop - s.start) for s in series.stretches])
-    silent = (length > 2 * steps) | (length == whole[:, None, None])
+    silent = (length > LONG * steps) | (length == whole[:, None, None])
     beside = ~gap.all(axis=2, keepdims=True)
     family = np.where(silent, np.where(beside, 3, 2), np.where(length > SHORT, 1, 0))
     return np.where(gap, family, -1)

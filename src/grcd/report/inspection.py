@@ -42,6 +42,7 @@ from .window import Window
 
 KAPPA, LARGEST_SNR = 2.0, 7.2
 FEW = 500  # training signals below which covariance and network have little to learn from
+FAINT = 1e-6  # of the largest weighted degree: a node with less is as good as alone
 NEAR = 0.05  # share of their range within which the least of readings is near zero
 KERNELS = {  # by what a graph says of its origin: what links nodes that its weights leave alone
     "distance table": "raise --bandwidth, or lower --threshold",
@@ -112,7 +113,8 @@ def inspect(
     time = _in_time(data, table, warnings)
     window = _window(data)
     steps, time = 1 if window is None else window.steps, _with_window(time, window)
-    problems += readings.problems()
+    (problems if steps == 1 else warnings).extend(readings.constants())  # windows have room for those
+    problems += readings.silent()
     warnings += readings.limits()
     graph_facts, method = {}, {}
     if network is None:
@@ -257,12 +259,17 @@ class _Readings:
     def _named(self, which: np.ndarray) -> list[str]:
         return [self.node_ids[int(i)] for i in np.flatnonzero(which)]
 
-    def problems(self) -> list[Remark]:
-        """Nodes that no model can be trained on."""
-        never = counted(len(self.constant), "node never changes", "nodes never change"), self.constant
-        none = counted(len(self.never_read), "node has", "nodes have") + " no reading at all", self.never_read
+    def constants(self) -> list[Remark]:
+        """Nodes that say nothing, and that no model of single rows can be trained on."""
+        what = counted(len(self.constant), "node never changes", "nodes never change")
         do = "leave such nodes out (--drop NAME)"
-        return [Remark(f"{what}: {some(names)}", do) for what, names in (never, none) if names]
+        return [Remark(f"{what}: {some(self.constant)}", do)] if self.constant else []
+
+    def silent(self) -> list[Remark]:
+        """Nodes that no model can be trained on."""
+        what = counted(len(self.never_read), "node has", "nodes have") + " no reading at all"
+        do = "leave such nodes out (--drop NAME)"
+        return [Remark(f"{what}: {some(self.never_read)}", do)] if self.never_read else []
 
     def limits(self) -> list[Remark]:
         """Readings that come near zero, and never below; not where zeros may be gaps, which is another remark."""
@@ -301,11 +308,12 @@ def _ranges(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # (nodes,) ea
 
 
 def _graph(graph: Graph, warnings: list[Remark]) -> dict:
-    isolated = [graph.node_ids[i] for i in np.flatnonzero(graph.degree == 0)]
+    faint = FAINT * graph.degree.max(initial=0.0)
+    isolated = [graph.node_ids[i] for i in np.flatnonzero(graph.degree <= faint)]
     if graph.pairs == len(graph) * (len(graph) - 1) // 2 and len(graph) > 5:
         do = "if it holds distances, list them as from,to,distance: far nodes must have small weights"
         warnings.append(Remark("every node is linked with every other", do))
-    if graph.components > 1 + len(isolated):
+    if graph.components > 1 + int((graph.degree == 0).sum()):
         what = f"the graph falls into {graph.components} parts"
         warnings.append(Remark(what, "fine if true; else add edges, or --neighbours"))
     if graph.pairs == 0:

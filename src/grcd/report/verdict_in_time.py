@@ -87,10 +87,19 @@ def verdict(material: SeriesMaterial) -> tuple[str, str]:
         )
     elif compared:
         what = "filled gaps and forecasts are" if material.ahead is not None else "filled gaps are"
-        kind, sentence = "good", f"{what.capitalize()} nearer to the truth than those of every simple competitor."
+        kind, sentence = "good", f"{what.capitalize()} nearer to the truth than those of {_asked(material)}."
     else:
         kind, sentence = "fair", "There is no held-out reading to compare with."
     return kind, " ".join([sentence, *_caveats(material)])
+
+
+def _asked(material: SeriesMaterial) -> str:
+    """Every competitor, or those that there are where there are too many columns for the others."""
+    names = [name for name in TITLES if any(name in guesses.draws for guesses in material.gaps.values())]
+    if "iterative" in names:
+        return "every simple competitor"
+    *first, last = [TITLES[name] for name in names]
+    return f"{', '.join(first)} and {last} (there are too many columns for scikit-learn's imputers)"
 
 
 def _where(material: SeriesMaterial, each: Comparison) -> str:

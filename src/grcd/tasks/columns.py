@@ -9,10 +9,12 @@ from one row to the next, and know nothing of other columns. With the nearest re
 
 and a side without a reading is infinitely far. At ``rho = 0`` that is the mean, with its spread; as ``rho`` goes to 1,
 the straight line between two readings, constant beyond the last one. Deviations are ``spread`` times as large and have
-tails, both of which are fitted (see ``tails``): no column is quite such a process. Draws are joint: a process of the
-first order given what it was a row before and what it will be at the next reading is one of the first order again. They
-come in pairs, the second the mirror image of the first about the mean: so the median of an even number is the mean,
-without noise.
+tails, both of which are fitted (see ``tails``): no column is quite such a process. Near a line ``spread`` is large, and
+where a column has no reading at all it would make nonsense: no deviation is larger than ``WIDEST`` then.
+
+Draws are joint: a process of the first order given what it was a row before and what it will be at the next reading is
+one of the first order again. They come in pairs, the second the mirror image of the first about the mean: so the median
+of an even number is the mean, without noise.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from .tails import stretched
 
 LINE = 1 - 1e-6  # the correlation at which it is a straight line, but for rounding
 LEAST = 1e-12
+NEAR, WIDEST = 0.99, 3.0  # from that correlation on, standard deviations are at most so many of the column's
 TINY = 1e-30  # in place of no standard deviation, where nothing is drawn
 
 
@@ -60,22 +63,33 @@ class Columns:
     def posterior(self, z: Tensor, stretches: Sequence[slice]) -> tuple[Tensor, Tensor]:  # two of (rows, columns)
         """Median, and standard deviation but for the tails, of z-scores (rows, columns), NaN where missing, given those
         that are there."""
+        mean, sd = self._law(z, stretches)
+        return mean, self._widened(sd)
+
+    def _law(self, z: Tensor, stretches: Sequence[slice]) -> tuple[Tensor, Tensor]:  # two of (rows, columns)
+        """Median, and standard deviation as if it were such a process."""
         before, after = _nearest(z, stretches)
-        log_rho, spread, _, shift = self._of_columns(z)
+        log_rho, _, _, shift = self._of_columns(z)
         near = [(rows * log_rho).exp() for rows, _ in (before, after)]
         gone = [-torch.expm1(2 * rows * log_rho) for rows, _ in (before, after)]  # of the variance, by a side alone
         whole = -torch.expm1(2 * (before[0] + after[0]) * log_rho)
         mean = (near[0] * gone[1] * before[1] + near[1] * gone[0] * after[1]) / whole
         sd = (gone[0] * gone[1] / whole).sqrt()
-        return torch.where(z.isnan(), mean + shift * sd, z), torch.where(z.isnan(), spread * sd, 0.0)
+        return torch.where(z.isnan(), mean + shift * sd, z), torch.where(z.isnan(), sd, 0.0)
+
+    def _widened(self, sd: Tensor) -> Tensor:  # (rows, columns) twice
+        """As large as they are."""
+        log_rho, spread, _, _ = self._of_columns(sd)
+        wide = spread * sd
+        return torch.where(log_rho.exp() > NEAR, wide.clamp(max=WIDEST), wide)
 
     def draws(
         self, z: Tensor, stretches: Sequence[slice], n: int, seed: int, chunk: int | None = None
     ) -> Iterator[tuple[np.ndarray, Tensor]]:  # each (rows,), (n, rows, columns)
         """``n`` draws of z-scores given those that are there, some rows at a time, in the order of the stretches."""
-        mean, wide = self.posterior(z, stretches)
-        _, (after, _) = _nearest(z, stretches)
-        log_rho, spread, tail, _ = self._of_columns(z)
+        mean, alone = self._law(z, stretches)
+        wide, (_, (after, _)) = self._widened(alone), _nearest(z, stretches)
+        log_rho, _, tail, _ = self._of_columns(z)
         first = {s.start for s in stretches}
         rows = np.concatenate([np.arange(s.start, s.stop) for s in stretches])
         stream, off = Stream(seed, "columns", z.device), z.new_zeros(n, z.shape[1])
@@ -91,8 +105,7 @@ class Columns:
                     sd = (-torch.expm1(2 * log_rho) * gone / whole).sqrt()
                     off = log_rho.exp() * gone / whole * off + sd * xi[k]
                 off = torch.where(z[row].isnan(), off, 0.0)
-                sd = wide[row].clamp(min=TINY)
-                drawn[:, k] += sd * stretched(spread * off / sd, tail)
+                drawn[:, k] += wide[row] * stretched(off / alone[row].clamp(min=TINY), tail)
             yield some, drawn
 
     def _of_columns(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # four of (columns,)
