@@ -248,12 +248,12 @@ readings on their scale alone, not as they stand."""
 FRESH = """Seeds {seeds}. Since the tables below were seen, all within 1.02, gaps of short tables are told apart by
 their length and filled with what is read around them in the contest, each of several variables has a winner of its own,
 and few rows keep their mean unless another process is nearer for more than chance. That was decided on other tables:
-walks and autoregressions of 35 to 364 rows (seeds 101 to 104), independent ones (9000 on), and those of two newcomers."""
-SEEN_THIRD = """By the code of the time, and fresh then. Since the tables below were seen, spreads got tails, skew readings a median of their own, and a law of single
-rows is fitted from forty training rows on. That was decided with other seeds (7 to 42) of these families and of tables
-like those of other people: rivers, meters, docks, solar power, walks, groups that no graph knows. Seeds from 3301 on
-were to be the fresh ones: they were begun, and given up with the first tables of 35 and 61 rows in sight, when the
-median had to be mended."""
+walks and autoregressions of 35 to 364 rows (seeds 101 to 104), independent ones (9000 on), those of two newcomers."""
+SEEN_THIRD = """By the code of the time, and fresh then. Since the tables below were seen, spreads got tails, skew
+readings a median of their own, and a law of single rows is fitted from forty training rows on. That was decided with
+other seeds (7 to 42) of these families and of tables like those of other people: rivers, meters, docks, solar power,
+walks, groups that no graph knows. Seeds from 3301 on were to be the fresh ones: they were begun, and given up with the
+first tables of 35 and 61 rows in sight, when the median had to be mended."""
 REAL = """Their held-out rows cannot be drawn again, and they are not untouched. Shrinkage towards distance along the
 graph was tried on the last fifth of Molene, AQI-36, METR-LA and Beijing before it was built, and the law of single rows
 on that of the examples; how much of either is used is decided on validation rows. Those of Beijing were in sight when a

@@ -35,6 +35,8 @@ from .options import GRAPH_OPTIONS, Options
 from .series import Series, interval_of
 from .series_dataset import SeriesDataset, assembled
 
+NO_GRAPH = "name its file with --graph; where nothing is known, a table source,target with all pairs of nodes"
+
 
 def load_dataset(
     source: str | Path | ArrayLike, graph: str | Path | Graph | ArrayLike | None = None, **options: Any
@@ -60,7 +62,7 @@ def _settled(signals: Opened) -> Dataset:
 def _with_graph(network: Graph | None, where: str) -> Graph:
     if network is None:
         what = "signals" if where == "signals" else f"signals in {where}"
-        raise InputError(f"{what} without a graph", "a graph for them", "name its file with --graph")
+        raise InputError(f"{what} without a graph", "a graph for them", NO_GRAPH)
     return network
 
 
@@ -204,7 +206,7 @@ def _exported(path: Path, network: Graph | None, options: Options) -> Opened:
     """What `grcd data export` wrote: already split, filled and capped."""
     options.refuse_changed(str(path), {*GRAPH_OPTIONS, "graph", "common", "unit", "data_dir"})
     if network is None:
-        raise InputError(f"{path}, which holds no adjacency", "a graph", "name its file with --graph")
+        raise InputError(f"{path}, which holds no adjacency", "a graph", NO_GRAPH)
     own = options.graph is None
     return Opened.ready(exported.read_dataset(path, network, own, options.unit, options.common), options, str(path))
 

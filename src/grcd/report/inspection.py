@@ -27,7 +27,7 @@ from ..data.catalog.named import Published
 from ..data.channels import Channels
 from ..data.formats.channels import named
 from ..data.formats.table import SeveralChannels, Table
-from ..data.loading import opened, opened_series, rows_of
+from ..data.loading import NO_GRAPH, opened, opened_series, rows_of
 from ..data.normalizer import UnusableNodes
 from ..data.notes import Note
 from ..data.options import Options
@@ -118,7 +118,7 @@ def inspect(
     warnings += readings.limits()
     graph_facts, method = {}, {}
     if network is None:
-        problems.append(Remark("no graph was given", "name its file with --graph"))
+        problems.append(Remark("no graph was given", NO_GRAPH))
     else:
         graph_facts = _graph(network, warnings)
         method = _method(data, readings, problems, warnings, steps)
@@ -185,7 +185,7 @@ def _series(source: Any, options: Options) -> Inspection:
     channels, method, window = channels.with_units(options.unit), {}, None
     series = Series(channels.values, channels.times)
     if network is None:
-        problems.append(Remark("no graph was given", "name its file with --graph"))
+        problems.append(Remark("no graph was given", NO_GRAPH))
     else:
         try:
             data = assembled(name, channels, network, options, where)

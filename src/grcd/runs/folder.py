@@ -82,7 +82,9 @@ class Run:
         keys = [key for key in {**saved, **wanted} if saved.get(key) != wanted.get(key)]
         if keys:
             differ = "; ".join(
-                f"{key} is {_short(key, saved.get(key))} there and {_short(key, wanted.get(key))} here" for key in keys
+                f"{key} is {_short(key, saved.get(key))} there and {_short(key, wanted.get(key))} here"
+                + " (other readings, or others that teach: --hold-out, --split-by)" * (key == "data")
+                for key in keys
             )
             raise InputError(
                 f"another configuration in {self.path}: {differ}",
