@@ -206,3 +206,14 @@ def test_a_variable_in_which_another_candidate_is_nearer_is_filled_by_that():
     assert [where.sum() for where in named.values()] == [6]
     future = foretold((both, both, PROCESS))
     assert future.apart == {}  # rows are foretold together
+
+
+def test_a_larger_candidate_that_is_nearer_by_chance_alone_is_not_used_and_that_is_said():
+    few = guesses(2, **{COLUMNS: 1.0, REFERENCE: 0.97}, mean=2.0)
+    family = replace(settled(few), won=COLUMNS)
+    assert family.smaller == (family.errors[REFERENCE]["mae"] < family.errors[COLUMNS]["mae"])
+    family = replace(family, errors=family.errors | {REFERENCE: family.errors[COLUMNS] | {"mae": 0.0}})
+    lines = [*Contest({"points": family}, 9, 0, "").lines()]
+    assert sum("a larger candidate of ours with a lower error is not used" in line for line in lines) == 1
+    larger = Contest({"points": replace(family, won=REFERENCE)}, 9, 0, "")
+    assert not any("larger candidate" in line for line in larger.lines())

@@ -135,6 +135,19 @@ def test_the_verdict_follows_the_floor_and_the_run_s_own_reference(material, amm
     assert said.startswith(f"Generated signals are {'' if kind == 'good' else 'not '}as near to 40 held-out ones")
 
 
+def test_the_verdict_names_a_baseline_that_fills_gaps_better(material):
+    truth = material.bands.truth
+    near, far = truth + 0.1, truth + 2.0
+    for ours, others, said in ((far, near, True), (near, far, False)):
+        levels = np.repeat(ours[None], len(LEVELS), axis=0)
+        bands = replace(material.bands, quantiles=levels, others={"fill-mean": others, "fill-gaussian": truth + 9})
+        words = report.verdict(replace(material, bands=bands))[1]
+        many = f"in {truth.size} hidden readings at 3 nodes."
+        assert words.endswith(f"Gaps are filled better by the node's mean: 0.1 against 2, {many}") == said
+    nothing = replace(bands, truth=np.full(truth.shape, np.nan))
+    assert "filled better" not in report.verdict(replace(material, bands=nothing))[1]
+
+
 def test_the_verdict_of_few_rows_is_that_nothing_can_be_said(material, tiny):
     few = replace(material, data=grcd.Dataset("few", tiny.graph, tiny.train, tiny.val, tiny.test[:8]))
     assert report.verdict(few) == ("fair", "8 held-out signals: nothing can be said of how near generated ones are.")

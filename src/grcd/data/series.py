@@ -109,7 +109,8 @@ class Series:
             raise InputError(
                 f"a window of {counted(steps, 'row')}, and {most} at most between two breaks",
                 f"windows of up to {longest} rows" if longest > 1 else "several rows without a break",
-                f"--window {max(1, longest)} or less, or more rows; breaks in the times go with --every",
+                (f"--window {longest} or less, or more rows" if longest > 1 else "give more rows")
+                + "; breaks in the times go with --every",
             )
 
     def refuse_irregular(self, where: str) -> None:

@@ -118,6 +118,12 @@ class Family:
         return cls(errors, won, rival, *means, known, *count, validated=alone, behind=behind, apart=apart, **own)  # type: ignore[arg-type]
 
     @property
+    def smaller(self) -> bool:
+        """Whether a larger candidate has a lower error, and was not taken."""
+        own = [name for name in OURS if name in self.errors]
+        return any(self.errors[name]["mae"] < self.errors[self.won]["mae"] for name in own[own.index(self.won) + 1 :])
+
+    @property
     def tuned(self) -> list[str]:
         """Candidates with numbers that were chosen on the readings that they are judged by; the mean with the spread of
         training rows has none."""
@@ -222,6 +228,8 @@ class Contest:
             head.append(["", *(cell for _ in some for cell in (f"MAE{self.unit}", "CRPS", "in 90 %"))])
             yield from aligned([*head, *(self._line(method, some) for method in methods)], 10).splitlines()
         yield f"* is used by impute (--posterior auto): {self.used()}"
+        if any(family.smaller for family in self.families.values()):
+            yield "a larger candidate of ours with a lower error is not used where it gains no more than chance may"
         if absent := [TITLES[name] for name in SIMPLE if name not in methods and name != "calendar"]:
             yield f"{_listed(absent)}: not asked, there are too many columns"
         chosen = {name for family in self.families.values() for name in family.tuned}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..core.errors import counted
 from ..core.tables import html as table
 from ..data.splits import NAMES as SPLITS
 from ..evaluation.beside import LEAST
@@ -46,11 +47,28 @@ def _hovered(material: Material) -> str:
 
 def verdict(material: Material) -> tuple[str, str]:
     """What the score means, in a word (good, fair, bad) and in sentences: beside the floor, and beside this run's own
-    reference; nothing where held-out signals are few, and no tie is a win."""
-    scores, beside, held = material.scores, material.beside, len(material.data.test)
-    assert scores.floor is not None
+    reference; nothing where held-out signals are few, and no tie is a win. Where a baseline fills gaps better, that."""
+    held = len(material.data.test)
     if held < LEAST:
         return "fair", f"{held:,} held-out signals: nothing can be said of how near generated ones are."
+    kind, words = _generated(material, held)
+    return kind, words + (_outdone(material.bands) if material.bands is not None else "")
+
+
+def _outdone(bands: Bands) -> str:
+    """Which baseline fills the hidden readings better, if one does."""
+    readings = int((~np.isnan(bands.truth)).sum())
+    errors = bands.errors() if readings else {OURS: 0.0}
+    best = min(errors, key=lambda name: errors[name])
+    if best == OURS:
+        return ""
+    many = f"in {readings:,} hidden readings at {counted(len(bands.nodes), 'node')}"
+    return f" Gaps are filled better by {FILLED_BY[best]}: {errors[best]:.4g} against {errors[OURS]:.4g}, {many}."
+
+
+def _generated(material: Material, held: int) -> tuple[str, str]:
+    scores, beside = material.scores, material.beside
+    assert scores.floor is not None
     near = scores.ammd <= max(NEAR * scores.floor.ammd, CHANCE)
     kind = "good" if near else "bad" if beside is not None and beside.ahead < 0 else "fair"
     as_near = (
