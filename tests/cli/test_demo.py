@@ -64,7 +64,7 @@ def test_the_table_is_what_a_hand_computes():
     [
         ([[10, 20]] * 3, (12, 22), True, 0.1, "The network pays: scattered (+2.00 +- 0.00), spells"),
         ([[10, 20]] * 3, (12, 22), True, 0.9, "there the reference alone is nearer"),
-        ([[10, 20]] * 3, (11, 23), True, 0.1, "It cannot be told: scattered (+2.00 +- 1.00), spells"),
+        ([[10, 20]] * 3, (11, 23), True, 0.1, "It cannot be told: scattered (+2.00 +- 2.00), spells"),
         ([[15, 25]] * 3, (12, 22), True, 0.1, "The reference alone is nearer: scattered (-3.00 +- 0.00), spells"),
         ([[10, 20]] * 3, (12, 22), False, 0.1, "the reference is used alone"),
     ],

@@ -117,7 +117,8 @@ def verdict(material: report.SeriesMaterial, days: dict[str, Scores]) -> list[st
     for family, guesses in hidden.items():
         gain, noise = guesses.ahead(OURS, REFERENCE)
         place = 1 if abs(gain) <= 2 * noise else 0 if gain > 0 else 2
-        [*told.values()][place].append(f"{COLUMNS[family]} ({gain:+.2f} +- {noise:.2f})")
+        [*told.values()][place].append(f"{COLUMNS[family]} ({gain:+.2f} +- {2 * noise:.2f})")
+    lines.append("By how many km/h it is nearer than its reference, +- two standard errors (days have no such number):")
     lines += [f"{words}: {', '.join(where)}." for words, where in told.items() if where]
     if days[OURS].ammd > days[REFERENCE].ammd:
         lines.append("Not in days from nothing, by aMMD: there the reference alone is nearer to held-out ones.")
