@@ -716,3 +716,22 @@ def test_readings_in_another_unit_are_noticed_channel_by_channel(folder, here):
     note = next(line for line in done.stderr.splitlines() if "another unit" in line)
     assert "temp" in note
     assert "wind" not in note
+
+
+def test_a_variable_that_a_node_never_had_stays_open_and_that_is_said(folder, grcd_here):
+    x = X.copy()
+    x[:, 1, 1] = np.nan
+    table = long(x)
+    table.to_csv(folder / "never.csv", index=False)
+    how = ["--window", 3, "--max-updates", 0, "--graph", "g.csv", "--device", "cpu"]
+    grcd_here("train", "--data", "never.csv", *how, "--out", "never")
+    said = grcd_here("impute", "never", "--observed", "never.csv", "--out", "f.csv", *DRAWS)
+    assert "; 1 column without any reading, in training or here, left open, and out of a long table" in said
+    filled = pd.read_csv(folder / "f.csv")
+    assert len(filled) == x[:, :, 0].size + x[:, :, 1].size - len(x)
+
+
+def test_no_updates_are_the_reference_alone_of_single_rows_too(folder, grcd_here):
+    how = ["--window", 1, "--max-updates", 0, "--graph", "g.csv", "--device", "cpu"]
+    assert "no network was asked for" in grcd_here("train", "--data", "temp.csv", *how, "--out", "alone")
+    assert grcd.load(folder / "alone").config.backbone == "none"

@@ -119,6 +119,8 @@ def train(
         asked = 1
     dataset, steps = windows.load(data, options, asked)
     in_time = windows.is_series(dataset)
+    if not in_time and method == "grcd" and chosen.get("max_updates") == 0:  # as of windows: the reference alone
+        chosen = {name: value for name, value in chosen.items() if name != "max_updates"} | {"backbone": "none"}
     if covariates is not None and not in_time:
         do = "leave one of them out: --window 12, say, takes rows in time"
         raise InputError(f"--covariates {covariates} for single moments", "a window", do)

@@ -14,7 +14,9 @@ from .many import Job, Scheduler, Workers
 from .options import Common, Covariates, Device, Every, Force, Observed, Seed, Trained
 
 if TYPE_CHECKING:
+    from ..data.observed_series import ObservedSeries
     from ..model import GRCD
+    from ..series_model import SeriesModel
 
 COPIES = 3  # of a forecast that are in memory at once
 Draws = Annotated[int, typer.Option("-n", help="How many draws of each reading.")]
@@ -112,7 +114,15 @@ def _impute(
     gaps = int(((table.series.values != table.series.values) & ~windows.lacking(series)).sum())
     rows, each = counted(len(table.series), "row"), counted(n, "draw")
     where = f"{counted(len(table.order), 'node')}{windows.in_channels(table)}"
-    return f"{out}: {counted(gaps, 'gap')} in {rows} of {where} filled, {each} each"
+    return f"{out}: {counted(gaps, 'gap')} in {rows} of {where} filled, {each} each{_open(series, table)}"
+
+
+def _open(series: SeriesModel, table: ObservedSeries) -> str:
+    """Columns that nothing is known of, and that are left as they were."""
+    empty = (table.series.values != table.series.values).all(axis=0) & windows.lacking(series)
+    what = counted(int(empty.sum()), "column", "columns")
+    gone = ", and out of a long table" * table.long
+    return f"; {what} without any reading, in training or here, left open{gone}" if empty.any() else ""
 
 
 def _moments(

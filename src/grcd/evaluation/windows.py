@@ -134,5 +134,6 @@ def _with_readings(windows: np.ndarray, split: str) -> np.ndarray:
     some = windows[~np.isnan(windows).all(axis=(1, 2, 3))]
     if len(some) < 2:
         expected = "two or more that do not overlap"
-        raise InputError(f"{len(some)} {split} windows with a reading", expected, "take a shorter window, or more rows")
+        do = "take a shorter window, or more rows, or hold out more of them (--hold-out)"
+        raise InputError(f"{len(some)} {split} windows with a reading", expected, do)
     return some
