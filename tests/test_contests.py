@@ -334,3 +334,17 @@ def test_stretches_of_training_rows_are_filled_with_what_is_read_around_them():
     assert not contests._hidden("points", held, 4, None, 0)[:2].any()
     assert contests._hidden("future", held, 4, None, 0)[:, 0, 0].tolist() == [False] * 4 + [True] * 4
     assert contests._silent(rows_of, np.zeros((6, 2, 1), dtype=bool))[:, 0, 0].tolist() == [True] * 3 + [False] * 3
+
+
+def test_a_gap_of_a_few_rows_is_no_silent_sensor_where_windows_are_shorter_and_long_ones_know_their_ends():
+    x = rows("walks", 120)
+    model = grcd.GRCD(GRAPH, window=2, max_updates=0, marginals="z-score").fit(x[:105], x[105:])
+    families = model.contest.families
+    (near,) = families["spells"].columns["rho"]
+    assert near > contests.NEARLY  # a line; of what is silent throughout anything would do
+    assert families["sensors"].columns["rho"] == [contests.NEARLY]
+    assert (families["spells"].won, families["sensors"].won) == (COLUMNS, MOMENTS)
+    holed = x.copy()
+    holed[20:30, 2] = np.nan  # five windows
+    line = np.linspace(x[19, 2], x[30, 2], 12)[1:-1]
+    np.testing.assert_allclose(np.median(model.impute(holed, n=40), axis=0)[20:30, 2], line, rtol=1e-3)

@@ -3,7 +3,8 @@
 **Held-out rows** are those of validation, pieces of them evenly spaced: as many as may be for the candidates without a
 network, and of those the network fills what it has the time for. Few rows say little, and three nothing: where
 there are fewer than ``ENOUGH`` windows one after the other, ``PARTS`` stretches of training rows are filled as well,
-each by what was fitted to all others, with the choices that were made of all. No network is trained for that: it is
+each by what was fitted to all others, with the choices that were made of all, and with what is read around it: so has a
+gap in a table. No network is trained for that: it is
 compared on validation rows alone.
 
 All of it is bounded: rows by what drawing them costs, scikit-learn's imputers by the number of columns. **On a large
@@ -337,14 +338,14 @@ def _guessed(
         own |= {name: _by(each.model.by_process, process=process, **known) for name, process in processes.items()}
         found = guesses.gaps(each.rows, mask, own | others, steps).over(sd)
         found = found.of(each.inside[found.row])
-        group = found.node if family in ("sensors", "channels") else found.row % (len(each.rows) // each.times) // steps
+        group = found.node if family in hiding.SILENT else found.row % (len(each.rows) // each.times) // steps
         parts.append(replace(found, group=group))
     return guesses.joined(parts), parts[0], processes
 
 
 def _settled(family: str, found: dict[str, Found]) -> tuple[float, ...]:
     """What is silent throughout says nothing of correlations in time, so those of spells serve: long gaps have ends."""
-    if family not in ("sensors", "channels") or "spells" not in found:
+    if family not in hiding.SILENT or "spells" not in found:
         return ()
     process = found["spells"][2][COLUMNS]
     assert isinstance(process, Columns)
@@ -363,7 +364,7 @@ def _hidden(family: str, held: Held, steps: int, lengths: np.ndarray | None, fir
         return ends[:, None, None] & ~np.isnan(rows.values)
     parts = [rows.rows(s) for s in rows.stretches]
     hidden = np.concatenate([hiding.hidden(family, part, steps, first + k, lengths) for k, part in enumerate(parts)])
-    return hidden if family in ("sensors", "channels") else hidden & held.inside[:, None, None]
+    return hidden if family in hiding.SILENT else hidden & held.inside[:, None, None]
 
 
 def _horizon(steps: int) -> int:

@@ -4,7 +4,7 @@ Our **candidates**, from the smallest: ``columns``, every node by itself between
 ``tasks/columns``); ``moments``, every row by itself (see ``tasks/moments``); the ``reference``; and the network
 (``diffusion``). Beside them the **competitors** that anybody can
 have: the column's mean, the calendar's, a line in time, the nearest rows, the iterative imputer. Readings are hidden in
-three families (see ``hiding``), for what is best at one need not be at another, and each has a winner of ours:
+several families (see ``hiding``), for what is best at one need not be at another, and each has a winner of ours:
 
     columns
     the reference, where its error (mean absolute and CRPS added) is less by more than one standard error in that
@@ -104,7 +104,7 @@ class Family:
         won, on = (NETWORK, validated) if network else (small, held)
         rival = min((name for name in SIMPLE if name in on.draws), key=lambda name: on.off(name).mean())
         apart = dict(_apart(on, won)) if by_channel else {}
-        own_off, off = _off(on, won, apart), on.off(rival)
+        own_off, off = _own_off(on, won, apart), on.off(rival)
         noise = chance(off - own_off, on.group)
         errors = {name: _errors(held, name) for name in held.draws}
         alone = dict[str, dict[str, float]]()
@@ -259,9 +259,7 @@ class Contest:
         """As "the reference for sensors, the network for points and spells; of level: node by node for points"."""
         words = _by_winner({name: family.won for name, family in self.families.items()})
         for k, channel in enumerate(self.channels):
-            if own := {
-                name: won for name, each in self.families.items() if (won := each.apart.get(str(k))) is not None
-            }:
+            if own := {name: each.apart[str(k)] for name, each in self.families.items() if str(k) in each.apart}:
                 words += f"; of {channel}: {_by_winner(own)}"
         return words
 
@@ -350,7 +348,7 @@ def _apart(on: Guesses, won: str) -> Iterator[tuple[str, str]]:
             yield channel, best
 
 
-def _off(on: Guesses, won: str, apart: Mapping[str, str]) -> np.ndarray:  # (readings,)
+def _own_off(on: Guesses, won: str, apart: Mapping[str, str]) -> np.ndarray:  # (readings,)
     """How far what fills each channel is from each reading."""
     off = on.off(won)
     for channel, name in apart.items():

@@ -27,6 +27,7 @@ from ..data.series import Series
 
 FAMILIES = ("points", "spells", "sensors")  # of all tables
 OF_SEVERAL = (*FAMILIES, "channels")  # of those with several channels
+SILENT = ("sensors", "channels")  # all the time
 POINTS, SPELLS, SENSORS = 0.25, 0.1, 0.1  # shares that are hidden
 SHORT = 3  # rows of a gap that is still one of points: chance makes longer ones once in 256 times
 LONG = 4  # windows of a gap whose ends say nothing of most of it
@@ -45,7 +46,7 @@ def hidden(
     random, there = Stream(seed, f"hidden {family}"), ~np.isnan(series.values)
     if family == "points":
         return there & (_uniform(random, there.shape) < POINTS)
-    if family in ("sensors", "channels"):
+    if family in SILENT:
         u = np.where(there.any(axis=(0, 2)), random.uniform(0, nodes).numpy(), np.inf)  # some that have a reading
         share, silent = SENSORS if family == "sensors" else 2 * SENSORS, np.zeros((nodes, channels), dtype=bool)
         some = u.argsort(kind="stable")[: max(1, round(share * nodes))]
