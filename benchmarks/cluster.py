@@ -4,9 +4,10 @@ Signals are made here: an autoregression of smooth fields on a graph of position
 by itself, each process with one thread, turn by turn as often as `--repeats` says; the quickest of each counts. Of
 training it is the time of its updates and validations, as the run logs it, beside that of the whole command, which
 chooses a reference and compares with simple competitors at the end, in one process. Of filling it is the time of the
-whole command, start of the workers included, and also from the first file to the last; by the network, where the run
-has kept one (`network` says so), for few updates may be too few to beat the reference. That both ways end with the same
-is looked at too: weights to rounding, files to the byte. Needs the cores for itself, about an hour of two.
+whole command, start of the workers included, and also from the first file to the last: the paper's network fills a few
+hours, and the other two runs weeks, by their reference where so few updates were too few to beat it (`network` says
+so). That both ways end with the same is looked at too: weights to rounding, files to the byte. Needs the cores for
+itself, about an hour of two.
 
 What is measured is written at once, and not measured again with the same sources: the same command goes on.
 
@@ -32,9 +33,21 @@ import pandas as pd
 SEED, INTERVAL = 0, np.timedelta64(5, "m")
 ONE = [sys.executable, "-m", "grcd"]
 TWO = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "grcd"]
-SIZES = {  # nodes (more than scikit-learn's imputers are asked for), rows, updates by kind, partitions, rows of each
-    False: {"nodes": 260, "rows": 6000, "updates": {"moments": 80, "paper": 80, "windows": 200}, "parts": (12, 24)},
-    True: {"nodes": 40, "rows": 1200, "updates": {"moments": 60, "paper": 20, "windows": 20}, "parts": (4, 20)},
+SIZES = {  # nodes (more than scikit-learn's imputers are asked for), rows, updates by kind, rows of a partition by kind
+    False: {
+        "nodes": 260,
+        "rows": 6000,
+        "updates": {"moments": 80, "paper": 80, "windows": 200},
+        "partitions": 12,
+        "rows_each": {"moments": 2016, "paper": 12, "windows": 2016},
+    },
+    True: {
+        "nodes": 40,
+        "rows": 1200,
+        "updates": {"moments": 60, "paper": 20, "windows": 20},
+        "partitions": 4,
+        "rows_each": {"moments": 60, "paper": 20, "windows": 60},
+    },
 }
 TRAININGS = {  # `grcd train` on single moments, by the paper's network, and on windows
     "moments": ["--window", "1", "--set", "validate_every=100000"],
@@ -42,22 +55,20 @@ TRAININGS = {  # `grcd train` on single moments, by the paper's network, and on 
     "windows": ["--window", "12", "--calendar", "none", "--set", "validate_every=50"],
 }
 DRAWS = ["-n", "20", "--nfe", "8", "--posterior", "diffusion"]  # whatever won the contest: work for the workers
-FILLED = ("moments", "windows")
 
 
 # -- data --------------------------------------------------------------------------------------------------------------
 
 
-def write_data(folder: Path, nodes: int, rows: int, parts: tuple[int, int]) -> None:
-    """Positions, a table in time, and partitions of which a fifth is missing."""
+def write_data(folder: Path, nodes: int, rows: int, partitions: int, lengths: set[int]) -> None:
+    """Positions, a table in time, and partitions by the rows of each, of which a fifth is missing."""
     random = np.random.default_rng(SEED)
     places = random.uniform(size=(nodes, 2))
     names = [f"n{i}" for i in range(nodes)]
     pd.DataFrame({"node": names, "x": places[:, 0], "y": places[:, 1]}).to_csv(folder / "nodes.csv", index=False)
     distance = np.linalg.norm(places[:, None] - places, axis=-1)
     root = np.linalg.cholesky(np.exp(-distance / 0.3) + 1e-6 * np.eye(nodes))
-    count, each = parts
-    x = np.zeros((rows + count * each, nodes))
+    x = np.zeros((rows + partitions * max(lengths), nodes))
     for t in range(1, len(x)):
         x[t] = 0.9 * x[t - 1] + root @ random.standard_normal(nodes)
     x = np.sinh(0.25 * x) + 20.0  # skewed tails: a network has something to learn
@@ -68,9 +79,11 @@ def write_data(folder: Path, nodes: int, rows: int, parts: tuple[int, int]) -> N
         return pd.concat([pd.Series(times[some], name="time"), pd.DataFrame(values, columns=names)], axis=1)
 
     frame(slice(0, rows), 0.0).to_parquet(folder / "rows.parquet")
-    (folder / "parts").mkdir()
-    for k in range(count):
-        frame(slice(rows + k * each, rows + (k + 1) * each), 0.2).to_parquet(folder / f"parts/part-{k:03d}.parquet")
+    for each in sorted(lengths):
+        (folder / f"parts-{each}").mkdir()
+        for k in range(partitions):
+            some = frame(slice(rows + k * each, rows + (k + 1) * each), 0.2)
+            some.to_parquet(folder / f"parts-{each}/part-{k:03d}.parquet")
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
@@ -112,7 +125,7 @@ def trainings(folder: Path, kind: str, updates: int, repeats: int) -> dict:
     }
 
 
-def fillings(folder: Path, run: str, parts: tuple[int, int], repeats: int) -> dict:
+def fillings(folder: Path, run: str, each: int, repeats: int) -> dict:
     """This process, one worker, two workers."""
     kinds = {"in-process": [], "one worker": ["--workers", "1"], "two workers": ["--workers", "2"]}
     seconds: dict[str, list[float]] = {name: [] for name in kinds}
@@ -120,7 +133,7 @@ def fillings(folder: Path, run: str, parts: tuple[int, int], repeats: int) -> di
     for _ in range(repeats):
         for name, where in kinds.items():
             out = folder / f"{run}-{name.replace(' ', '-')}"
-            command = [*ONE, "impute", run, "--observed", "parts", *DRAWS, "--device", "cpu", "--force", *where]
+            command = [*ONE, "impute", run, "--observed", f"parts-{each}", *DRAWS, "--device", "cpu", "--force", *where]
             seconds[name].append(timed([*command, "--out", str(out)], folder))
             ends = sorted(path.stat().st_mtime for path in out.glob("*.parquet"))
             between[name].append(ends[-1] - ends[0])
@@ -131,10 +144,10 @@ def fillings(folder: Path, run: str, parts: tuple[int, int], repeats: int) -> di
     result = json.loads((folder / run / "run.json").read_text())["result"]
     return {
         "network": bool(result.get("network", result["best_update"] > 0)),
-        "partitions": parts[0],
-        "rows_each": parts[1],
+        "partitions": len(files[0]),
+        "rows_each": each,
         "draws": DRAWS,
-        "command_seconds": {name: round(min(each), 1) for name, each in seconds.items()},
+        "command_seconds": {name: round(min(each), 1) for name, spent in seconds.items()},
         "command_ratio": round(min(seconds["one worker"]) / min(seconds["two workers"]), 3),
         "seconds_first_to_last": {name: round(min(each), 1) for name, each in between.items()},
         "files_alike_to_the_byte": files[0] == files[1] == files[2],
@@ -163,17 +176,17 @@ def main() -> None:
             done = {part: before[part] for part in done}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_data(folder, size["nodes"], size["rows"], size["parts"])
+        write_data(folder, size["nodes"], size["rows"], size["partitions"], set(size["rows_each"].values()))
         for kind, updates in size["updates"].items():
             if kind not in done["training"]:
                 done["training"][kind] = trainings(folder, kind, updates, args.repeats)
                 write_json(args.out, where | done)
-        for kind in FILLED:
+        for kind, rows in size["rows_each"].items():
             run = f"{kind}-one"
             if kind not in done["filling"]:
                 if not (folder / run).exists():
                     timed([*ONE, *training(kind, size["updates"][kind]), "--out", run], folder)
-                done["filling"][kind] = fillings(folder, run, size["parts"], args.repeats)
+                done["filling"][kind] = fillings(folder, run, rows, args.repeats)
                 write_json(args.out, where | done)
     print(json.dumps(done, indent=1))
 

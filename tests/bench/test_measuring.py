@@ -146,6 +146,7 @@ def test_a_timed_cell_holds_the_time_of_sampling_and_of_the_network_alone(bench,
     assert found["time"] == {"sampling": 3.0, "network": 2.0}
     assert "scores" not in found
     assert (found["spent"], found["config"]["seed"]) == (5, 1)
+    assert found["training"]["updates"] == runner.TIMED < found["config"]["max_updates"]
     assert asked == [(1000, 5), *[(1000, 6, 1, None, 5.0, "power")] * 7, *["alone"] * 7]  # EDM spends 5 of 6
     assert timed.path(bench.results).name == "edm_s1_nfe6_rho5_timed.json"
 
@@ -155,8 +156,12 @@ def test_a_timed_cell_holds_the_time_of_sampling_and_of_the_network_alone(bench,
 
     quality = replace(timed, measure="ammd")
     assert bench.run([timed, quality]) == (1, 0)  # what is timed is there already, and is no quality
-    assert trainings == ["edm"]
+    assert trainings == ["edm"] * 3  # twice for its time alone, hardly and not in a folder
     assert bench.read(timed) == found
+    assert bench.read(quality)["training"]["updates"] > runner.TIMED
+    bench.run([replace(timed, nfe=8)])  # the trained one is there now
+    assert bench.read(replace(timed, nfe=8))["training"] == bench.read(quality)["training"]
+    assert len(trainings) == 3
     assert "time" not in bench.read(quality)
     files.write(timed, bench.results, scores={"ammd": 0.5})
     assert not files.done(timed, bench.results)

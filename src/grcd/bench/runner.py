@@ -42,6 +42,7 @@ from .windows import measuring as in_time
 from .windows.cells import Windowed
 
 T = TypeVar("T")
+TIMED = 10  # updates of a network that is only timed
 MOMENT = 1.0  # seconds that a worker has to clean up
 PROTOCOL = {"stopping": "paper"}
 COMPARATORS: dict[str, dict[str, Any]] = {  # by method: what the paper's figures say of it in some settings
@@ -179,7 +180,8 @@ def _fitted(group: list[Cell], data: Dataset, runs: Path, device: str, settings:
     """What the cells of a group share: a trained model, a baseline, or the controls, the mixture only if needed."""
     first = group[0]
     if first.needs_network:
-        return _trained(first, data, runs, device, settings)
+        timed = all(cell.measure == "time" for cell in group) and not METHODS[first.method].planned
+        return _trained(first, data, runs, device, settings, timed)
     if isinstance(first, Baseline):
         return baselines.fitted(first.method, data)
     return controls(data, mixture=any(cell.method == "control-mixture" for cell in group))
@@ -214,8 +216,16 @@ def _dataset(group: list[Cell]) -> Dataset:
     return data
 
 
-def _trained(cell: Cell, data: Dataset, runs: Path, device: str, settings: dict) -> GRCD:
+def _trained(cell: Cell, data: Dataset, runs: Path, device: str, settings: dict, timed: bool = False) -> GRCD:
+    """A trained network. Where only its speed is asked, which does not depend on its weights, and it is not there yet:
+    one that was hardly trained, and is not kept."""
     first = sharing(METHODS[cell.method])[0]  # whichever cell comes first, the folder is the same
-    model = GRCD(data.graph, first, cell.seed, device, **AS_THEY_ARE | _chosen(cell, settings))
-    name = "-".join(str(part) for part in cell.fit if part is not None)
-    return train(model, data, runs / name, contest=False)
+    chosen = AS_THEY_ARE | _chosen(cell, settings)
+    folder = runs / "-".join(str(part) for part in cell.fit if part is not None)
+    if not timed or folder.exists():
+        return train(GRCD(data.graph, first, cell.seed, device, **chosen), data, folder, contest=False)
+    whole = GRCD(data.graph, first, cell.seed, device, **chosen).config
+    model = GRCD(data.graph, first, cell.seed, device, **chosen | {"max_updates": TIMED})
+    model.fit(data.train, data.val)
+    model.config = whole
+    return model
