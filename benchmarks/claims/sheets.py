@@ -114,7 +114,8 @@ def to_reach() -> str:
 
 def _reached(entry: Entry) -> str:
     held = Band(0.0).holds(entry)
-    return OPEN if held is None else f"{entry.mean:.2f} +- {entry.sd:.2f}, {'yes' if held else 'no'}"
+    spread = f"+- {entry.sd:.2f}" if len(entry.values) > 1 else "of one seed"
+    return OPEN if held is None else f"{entry.mean:.2f} {spread}, {'yes' if held else 'no'}"
 
 
 # -- shifts ------------------------------------------------------------------------------------------------------------
