@@ -1,7 +1,8 @@
 """How far from what a machine allows: METR-LA's test set filled, an update of its network, a thousand moments.
 
     python benchmarks/limit.py --out results/limit-cpu.json
-    python benchmarks/limit.py --device cuda --out results/limit-gpu.json
+    python benchmarks/limit.py --device cuda --counts only --out results/limit-gpu.json     on any machine, minutes
+    python benchmarks/limit.py --device cuda --counts kept --out results/limit-gpu.json     then on one with a GPU
 
     fill      the public point mask: 286 windows, 100 draws, 4 evaluations, from NaN to quantiles on the host, as cells
               of ``imputation`` have it. With ``--windows`` of some windows, and as much more for all; on a CPU of two
@@ -11,7 +12,8 @@
 
 Weights are random (speed does not depend on them), references are fitted. **Operations** are those of products, and
 **bytes** what PyTorch's operations read and write when each is run by itself; both are counted on a CPU, of one window
-and one or two draws, and multiplied: what a draw needs, and what a window needs once. The **bound** is the longer of
+and one or two draws, and multiplied: what a draw needs, and what a window needs once. They need no GPU, and may be
+counted beforehand. The **bound** is the longer of
 operations at the rate of a large product and bytes at the rate of a large copy, both measured beside. Kernels that do
 several operations in one pass move fewer bytes, so what is measured may be below the bound in bytes. The profile says
 which operations took the longest.
@@ -22,8 +24,9 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +56,7 @@ from grcd.training.pool import Fold, Pool
 from grcd.training.window_config import AS_THEY_ARE, WindowConfig
 
 SETTING, NFE, SIGNALS = "metr-la-point", 4, 1000
-LONGEST = 8  # operations of a profile that are told
+LONGEST = 16  # operations of a profile that are told
 NUMBERS = 1 << 26  # that windows on a GPU are drawn at a time
 ATTENTION = {  # of a CPU, which PyTorch does not count by itself
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: lambda q, k, v, *_, **__: sdpa_flop_count(q, k, v),
@@ -107,14 +110,15 @@ def longest(work: Callable[[], object], device: str) -> list[dict[str, Any]]:
 class Windows:
     """METR-LA's windows: its reference, fitted, and a network with random weights, of the size that is trained here."""
 
-    def __init__(self, runs: Path, device: str):
+    def __init__(self, runs: Path, device: str, meant: str):
+        """``meant``: the device whose network it is."""
         cell = Windowed(SETTING, "reference", 0, suite="imputation")
         self.data, self.device = measuring.dataset([cell]), device
         self.network: measuring.Network = measuring.fitted([cell], self.data, runs, device, {})
         self.pieces = cell.about.pieces(self.data)
         trained = self.network.model._trained
         self.space, self.window = trained.model.law.space, trained.model
-        self.config = WindowConfig.on(torch.device(device), window=self.space.steps)
+        self.config = WindowConfig.on(torch.device(meant), window=self.space.steps)
         fresh = conditional.fresh_network(self.space, self.features(), self.config).to(device)
         with torch.no_grad():  # an output layer at zero would be skipped
             for parameter in fresh.parameters():
@@ -147,9 +151,12 @@ class Windows:
                 protocol.draw_quantiles(drawn[:, where]).cpu()
 
         seconds = timed(work, repeats, self.device) * len(self.pieces) / windows
+        return {"seconds": seconds, "windows": windows, "longest": longest(work, self.device)}
+
+    def fill_needs(self) -> dict[str, float]:
+        """Of all windows, from one of them with one draw and with two."""
         one, two = (self._needs(n) for n in (1, 2))
-        whole = len(self.pieces) * (one + (measuring.DRAWS - 1) * (two - one))
-        return {"seconds": seconds, "windows": windows} | needs(whole) | {"longest": longest(work, self.device)}
+        return needs(len(self.pieces) * (one + (measuring.DRAWS - 1) * (two - one)))
 
     def _needs(self, draws: int) -> np.ndarray:
         """Of one window, on a CPU."""
@@ -163,13 +170,16 @@ class Windows:
         fresh = conditional.fresh_network(self.space, self.features(), self.config).to(self.device)
         update = conditional.Update(conditional.State(fresh, self.config, 1.0), pool, self.config, self.space.steps)
         seconds = timed(update, repeats, self.device)
-        few, network = replace(self.config, batch=1), copy.deepcopy(fresh).cpu()
+        return {"ms": 1e3 * seconds, "longest": longest(update, self.device)}
+
+    def update_needs(self) -> dict[str, float]:
+        """From one window; what the optimizer does is done once."""
+        few = replace(self.config, batch=1)
+        network = conditional.fresh_network(self.space, self.features(), few)
         single = conditional.Update(conditional.State(network, few, 1.0), self._pool(1, "cpu"), few, self.space.steps)
-        both = counted(lambda: single.forward().backward())  # of one window; what the optimizer does is done once
+        both = counted(lambda: single.forward().backward())
         rest = counted(single._step) - both
-        return (
-            {"ms": 1e3 * seconds} | needs(self.config.batch * both + rest) | {"longest": longest(update, self.device)}
-        )
+        return needs(self.config.batch * both + rest)
 
     def _pool(self, pairs: int, device: str) -> Pool:
         rows = self.data.part("train")
@@ -185,6 +195,28 @@ class Windows:
 
 def moments(device: str, repeats: int) -> dict[str, Any]:
     """Milliseconds for a thousand signals, all of it and the network alone, by evaluations and precision."""
+    model, result = fresh_model(device), dict[str, Any]()
+    for nfe in (1, NFE):
+        alone = 1e3 * timed(network_alone(model.diffusion, SIGNALS, nfe), repeats, device)
+        for how, work in samplings(model, nfe):
+            milliseconds = 1e3 * timed(work, repeats, device)
+            result[how] = {"ms": milliseconds, "network alone, float32, ms": alone, "longest": longest(work, device)}
+    return result
+
+
+def moments_needs() -> dict[str, Any]:
+    model = fresh_model("cpu")
+    return {how: needs(counted(work)) for nfe in (1, NFE) for how, work in samplings(model, nfe)}
+
+
+def samplings(model: GRCD, nfe: int) -> Iterator[tuple[str, Callable[[], object]]]:
+    """By precision."""
+    for precision in PRECISIONS:
+        yield f"NFE {nfe}, {precision}", partial(model.sample, SIGNALS, nfe, precision=precision)
+
+
+def fresh_model(device: str) -> GRCD:
+    """The default model with its reference, and random weights."""
     data = load_dataset("metr-la")
     model = GRCD(data.graph, "grcd", 0, device, **AS_THEY_ARE)
     z = [data.normalizer.apply(part) for part in (data.train, data.val)]
@@ -195,51 +227,59 @@ def moments(device: str, repeats: int) -> dict[str, Any]:
             parameter.add_(0.02 * torch.randn_like(parameter))
     bound = fit.bound(model.space, model.config, alone.process, alone.reference, network.eval(), {})
     model._trained = Trained(bound, data.normalizer, {"data": {}}, {})
-    result: dict[str, Any] = {}
-    for nfe in (1, NFE):
-        network_ms = 1e3 * timed(network_alone(model.diffusion, SIGNALS, nfe), repeats, device)
-        for precision in PRECISIONS:
-            work = lambda nfe=nfe, precision=precision: model.sample(SIGNALS, nfe, precision=precision)  # noqa: E731
-            result[f"NFE {nfe}, {precision}"] = {
-                "ms": 1e3 * timed(work, repeats, device),
-                "network alone, float32, ms": network_ms,
-                "longest": longest(work, device),
-            }
-            if device == "cpu":
-                result[f"NFE {nfe}, {precision}"] |= needs(counted(work))
-    return result
+    return model
 
 
 def needs(counts: np.ndarray) -> dict[str, float]:
     return {"gflop": counts[0] / 1e9, "gbyte": counts[1] / 1e9}
 
 
+def measured(args: argparse.Namespace, part: str, windows: Windows | None) -> dict[str, Any]:
+    """A part, timed and counted as asked; of several rows, of each of them."""
+    timing, counting = args.counts != "only", args.counts != "kept"
+    if windows is None:
+        times = moments(args.device, args.repeats) if timing else {}
+        counts = moments_needs() if counting else {}
+        return {how: times.get(how, {}) | counts.get(how, {}) for how in {**times, **counts}}
+    if part == "update":
+        return (windows.update(args.repeats) if timing else {}) | (windows.update_needs() if counting else {})
+    count = args.windows or (2 if args.device == "cpu" else len(windows.pieces))
+    return (windows.fill(count, args.repeats) if timing else {}) | (windows.fill_needs() if counting else {})
+
+
+def merged(before: dict[str, Any], found: dict[str, Any], rates: dict[str, float]) -> dict[str, Any]:
+    """A part with what was known of it, and its bounds."""
+    if any(isinstance(value, dict) for key, value in found.items() if key != "bound_s"):
+        return {how: merged(before.get(how, {}), each, rates) for how, each in found.items()}
+    whole = before | found
+    if "gflop" in whole and rates:
+        times = whole["gflop"] / rates["product_gflops"], whole["gbyte"] / rates["copy_gbyte_s"]
+        whole["bound_s"] = {"operations": times[0], "bytes": times[1]}
+    return whole
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--parts", default="moments,update,fill", help="which; what the file has of others stays")
+    parser.add_argument("--counts", choices=["taken", "only", "kept"], default="taken", help="of operations and bytes")
     parser.add_argument("--windows", type=int, help="that are filled: by default two on a CPU, elsewhere all")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--runs", type=Path, default=Path("runs/bench"), help="where the reference is kept")
     parser.add_argument("--out", type=Path, default=Path("results/limit-cpu.json"))
     args = parser.parse_args()
-    with devices.arithmetic("high"):
-        rates = ceilings(args.device)
-    parts = set(args.parts.split(","))
-    found: dict[str, Any] = {"moments": moments(args.device, args.repeats)} if "moments" in parts else {}
-    if parts & {"update", "fill"}:
-        windows = Windows(args.runs, args.device)
-        found |= {"update": windows.update(args.repeats)} if "update" in parts else {}
-        count = args.windows or (2 if args.device == "cpu" else len(windows.pieces))
-        found |= {"fill": windows.fill(count, args.repeats)} if "fill" in parts else {}
-    for each in (*found.get("moments", {}).values(), found.get("update", {}), found.get("fill", {})):
-        if "gflop" in each:
-            times = each["gflop"] / rates["product_gflops"], each["gbyte"] / rates["copy_gbyte_s"]
-            each["bound_s"] = {"operations": times[0], "bytes": times[1]}
-    before = json.loads(args.out.read_text()) if args.out.exists() else {}
-    write_json(args.out, before | provenance(args.device) | {"rates": rates} | found)
-    for name, value in found.items():
-        print(name, json.dumps(value, indent=1))
+    content: dict[str, Any] = json.loads(args.out.read_text()) if args.out.exists() else {}
+    if args.counts != "only":
+        with devices.arithmetic("high"):
+            content |= provenance(args.device) | {"rates": ceilings(args.device)}
+    parts = args.parts.split(",")
+    device = "cpu" if args.counts == "only" else args.device
+    windows = Windows(args.runs, device, args.device) if {"update", "fill"} & {*parts} else None
+    for part in parts:
+        found = measured(args, part, None if part == "moments" else windows)
+        content[part] = merged(content.get(part, {}), found, content.get("rates", {}))
+        write_json(args.out, content)
+        print(part, json.dumps(content[part], indent=1), flush=True)
 
 
 if __name__ == "__main__":
