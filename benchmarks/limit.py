@@ -56,6 +56,7 @@ from grcd.training.pool import Fold, Pool
 from grcd.training.window_config import AS_THEY_ARE, WindowConfig
 
 SETTING, NFE, SIGNALS = "metr-la-point", 4, 1000
+DRAWS = measuring.DRAWS["imputation"]
 LONGEST = 16  # operations of a profile that are told
 NUMBERS = 1 << 26  # that windows on a GPU are drawn at a time
 ATTENTION = {  # of a CPU, which PyTorch does not count by itself
@@ -140,9 +141,9 @@ class Windows:
 
     def fill(self, windows: int, repeats: int) -> dict[str, Any]:
         """Seconds for all windows, from those of some."""
-        some, size = np.arange(windows), self.space.d * measuring.DRAWS
+        some, size = np.arange(windows), self.space.d * DRAWS
         chunks = np.array_split(some, max(1, -(-windows * size // NUMBERS)))
-        answer = self.network.answer(NFE)
+        answer = self.network.answer(NFE, DRAWS)
 
         def work() -> None:
             for chunk in chunks:
@@ -156,7 +157,7 @@ class Windows:
     def fill_needs(self) -> dict[str, float]:
         """Of all windows, from one of them with one draw and with two."""
         one, two = (self._needs(n) for n in (1, 2))
-        return needs(len(self.pieces) * (one + (measuring.DRAWS - 1) * (two - one)))
+        return needs(len(self.pieces) * (one + (DRAWS - 1) * (two - one)))
 
     def _needs(self, draws: int) -> np.ndarray:
         """Of one window, on a CPU."""

@@ -193,7 +193,7 @@ def real(method: str, device: str) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         model = train(GRCD(data.graph, method, SEED, device, window=WINDOW, max_updates=0), data, f"{folder}/run")
     result = {"method": method, "fit_seconds": round(time.perf_counter() - began, 1)}
-    answer, result["reference"] = Network(model, data, None).answer(None), model.result["reference"]["words"]
+    answer, result["reference"] = Network(model, data, None).answer(None, DRAWS), model.result["reference"]["words"]
     for kind, setting in about.items():
         pieces, began, quantiles, truth = setting.pieces(data), time.perf_counter(), [], []
         for some in np.array_split(np.arange(len(pieces)), max(1, len(pieces) // 4)):
@@ -240,7 +240,8 @@ def sources() -> str:
 def child(what: str, device: str) -> dict:
     """What one process measures."""
     command = [sys.executable, __file__, "--one", what, "--device", device]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=dict(os.environ)).stdout
+    environment = {"OMP_WAIT_POLICY": "PASSIVE"} | os.environ  # as the command has it
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
     return json.loads(output.splitlines()[-1])
 
 

@@ -54,7 +54,7 @@ def small(monkeypatch):
     monkeypatch.setattr(measuring, "TABLES", {"small": STEPS})
     monkeypatch.setattr(settings, "load_series", lambda name: data)
     monkeypatch.setattr(measuring, "MARGINALS", {"small": "z-score"})
-    monkeypatch.setattr(measuring, "DRAWS", 6)
+    monkeypatch.setattr(measuring, "DRAWS", {"imputation": 6, "forecast": 6})
 
     def gaps(data):
         return Pieces.covering(data.part("test"), data.hidden[data.rows("test")], STEPS)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from laws import close, examples
 from scipy.sparse.linalg import splu
 from scipy.spatial import cKDTree
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from grcd.core import factors, memory
 from grcd.core.errors import InputWarning
@@ -65,6 +66,23 @@ def test_a_factor_solves_has_the_determinant_and_a_root(name, seed):
     close(factor.log_det, np.linalg.slogdet(dense)[1], size=M.shape[0])
     root = factor.root.toarray()
     close(root @ root.T, dense)
+
+
+def test_factors_and_their_solves_work_on_one_thread_and_nothing_after_them(monkeypatch):
+    def blas():
+        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+    seen = []
+
+    class Solver:
+        def solve(self, b):
+            seen.append(blas())
+            return b
+
+    monkeypatch.setattr(factors, "splu", lambda *_, **__: seen.append(blas()) or Solver())
+    with threadpool_limits(2, "blas"):
+        factors.Factor(sp.eye_array(3), np.arange(3)).solve(np.ones((3, 1)))
+        assert (seen, blas()) == ([{1}, {1}], {2})
 
 
 @examples(10)

@@ -36,7 +36,7 @@ import scipy.sparse as sp
 from scipy.sparse import csgraph
 from scipy.sparse.linalg import spilu, splu
 
-from . import memory
+from . import memory, threads
 from .errors import InputWarning
 
 BYTES = 32  # of an entry of the factor: in both triangles, with their indices, and while it is made
@@ -179,7 +179,8 @@ class Factor(System):
             return
         permuted = sp.csc_matrix(sp.csc_array(matrix)[:, order][order, :])
         permuted.sort_indices()
-        self._lu = splu(permuted, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        with threads.single():
+            self._lu = splu(permuted, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
 
     @property
     def nonzeros(self) -> int:
@@ -190,7 +191,9 @@ class Factor(System):
         if self.n == 0:
             return np.array(b, dtype=np.float64)
         x = np.empty(b.shape, order="F")
-        x[self.order] = self._lu.solve(np.asfortranarray(b[self.order], dtype=np.float64))
+        right = np.asfortranarray(b[self.order], dtype=np.float64)
+        with threads.single():
+            x[self.order] = self._lu.solve(right)
         return x
 
     @cached_property

@@ -25,7 +25,7 @@ import torch
 from scipy.sparse.linalg import splu
 from torch import Tensor
 
-from ..core import factors
+from ..core import factors, threads
 
 
 class Precision(abc.ABC):
@@ -105,11 +105,14 @@ class Regressions(Precision):
         upper = sp.csc_matrix(self.root[self.order][:, self.order])
         upper.sort_indices()
         # Of a triangle the factor is the triangle: there is nothing to eliminate.
-        return splu(upper, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        with threads.single():
+            return splu(upper, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
 
     def _solved(self, x: np.ndarray, how: str) -> np.ndarray:
         y = np.empty(x.shape, order="F")
-        y[self.order] = self._triangle.solve(np.asfortranarray(x[self.order]), how)  # type: ignore[attr-defined]
+        right = np.asfortranarray(x[self.order])
+        with threads.single():
+            y[self.order] = self._triangle.solve(right, how)  # type: ignore[attr-defined]
         return y
 
     def coloured(self, noise: np.ndarray) -> np.ndarray:

@@ -34,7 +34,7 @@ from ...training.window_config import AS_THEY_ARE
 from .cells import REFERENCE, Windowed
 from .settings import TABLES, VARIANTS, load
 
-DRAWS = 100
+DRAWS = {"imputation": 100, "forecast": 40}  # METR-LA has 24 times as many windows to foretell as to fill
 NUMBERS = {"cpu": 1 << 22, "cuda": 1 << 26}  # that are drawn at a time
 SEEDS = 100_003  # apart are those of two networks' pieces
 OF_NETWORKS = frozenset(entry.name for entry in fields(Setting))
@@ -52,7 +52,7 @@ class Network:
         values = data.part("train").values
         self.bounds = np.nanmin(values, axis=(0, 1)), np.nanmax(values, axis=(0, 1))  # of a channel
 
-    def answer(self, nfe: int | None) -> Answer:
+    def answer(self, nfe: int | None, draws: int) -> Answer:
         """By draws with so many evaluations; None: of the reference alone."""
         window, device = self.model.series.model, self.model.device
         law = self.model.series.law if nfe is not None else self.model.series.law.alone
@@ -67,10 +67,12 @@ class Network:
             mean, spread, days = (part.unflatten(0, rows.shape) for part in about)
             z = ((values - mean) / spread).float()
             if pieces.length == law.space.steps:
-                drawn = tasks.apart(law, z, days, DRAWS, nfe or 1, self.seed, int(some[0])).transpose(0, 1)
+                drawn = tasks.apart(law, z, days, draws, nfe or 1, self.seed, int(some[0])).transpose(0, 1)
             else:
                 seeds = (self.seed * SEEDS + number for number in some.tolist())
-                drawn = torch.stack([_history(law, *one, nfe or 1) for one in zip(z, days, seeds, strict=True)], dim=1)
+                drawn = torch.stack(
+                    [_history(law, *one, draws, nfe or 1) for one in zip(z, days, seeds, strict=True)], dim=1
+                )
             x = self._units(drawn * spread + mean).unflatten(-1, seen.shape[2:])
             return torch.minimum(torch.maximum(x, low), high)
 
@@ -83,9 +85,11 @@ class Network:
         return torch.from_numpy(self.model.series.trained.scales.back(y.double().cpu().numpy())).to(y.device)
 
 
-def _history(law: tasks.WindowLaw, z: Tensor, days: Tensor, seed: int, nfe: int) -> Tensor:  # (n, rows, columns)
+def _history(
+    law: tasks.WindowLaw, z: Tensor, days: Tensor, seed: int, draws: int, nfe: int
+) -> Tensor:  # (n, rows, columns)
     """A piece that is longer than a window: members go on from what they drew."""
-    parts = tasks.fill(law, z, days, [slice(0, len(z))], DRAWS, nfe, seed)
+    parts = tasks.fill(law, z, days, [slice(0, len(z))], draws, nfe, seed)
     return torch.cat([drawn for _, drawn in parts], dim=1)
 
 
@@ -136,11 +140,12 @@ def _simple(guess: Any) -> Answer:
 def measurement(cell: Windowed, fitted: Any, data: SeriesDataset) -> dict[str, Any]:
     """What the file of a cell is to hold."""
     pieces, network = cell.about.pieces(data), fitted if isinstance(fitted, Network) else None
-    answer = fitted if network is None else network.answer(None if cell.method == REFERENCE else cell.nfe)
+    count = 1 if network is None else DRAWS[cell.suite]
+    answer = fitted if network is None else network.answer(None if cell.method == REFERENCE else cell.nfe, count)
     device = "cpu" if network is None else network.model.device.type
     partial = Partial(cell, network)
     tally = partial.read() or Tally.of(pieces, cell.about.steps)
-    size = max(1, NUMBERS[device] // ((1 if network is None else DRAWS) * pieces.series.values[0].size * pieces.length))
+    size = max(1, NUMBERS[device] // (count * pieces.series.values[0].size * pieces.length))
     if device == "cuda":
         answer(pieces, np.arange(min(size, len(pieces))))
     for some in _chunks(tally.done, len(pieces), size):
@@ -158,7 +163,7 @@ def measurement(cell: Windowed, fitted: Any, data: SeriesDataset) -> dict[str, A
     windows: dict[str, Any] = {
         "scores": _finite(scores),
         "pieces": len(pieces),
-        "draws": 1 if network is None else DRAWS,
+        "draws": count,
     }
     windows |= {"seconds": round(tally.seconds, 3), "days": tally.by_day()}
     if network is None:
