@@ -123,7 +123,7 @@ def test_the_reference_alone_waits_for_no_network_and_is_that_of_one(small, tmp_
     monkeypatch.setattr(conditional, "train", lambda *args: pytest.fail("a network was trained"))
     cell = Windowed("small-gaps", "reference", 0, suite="imputation")
     alone = measuring.fitted([cell], small, tmp_path / "runs", "cpu", QUICK)
-    drawn, right = (each.answer(None)(pieces, np.arange(9)) for each in (alone, network))
+    drawn, right = (each.answer(None, 6)(pieces, np.arange(9)) for each in (alone, network))
     np.testing.assert_allclose(drawn, right, rtol=1e-5)
     assert run([cell], tmp_path) == (1, 0)
     assert read(cell, tmp_path / "results")["config"]["max_updates"] == 0
@@ -143,7 +143,7 @@ def test_readings_are_drawn_on_their_scale(small, tmp_path):
     for scale, values in (("z-score", logs), ("log", np.exp(logs))):
         data = replace(small, series=replace(small.series, values=values))
         network = measuring.fitted([cell], data, tmp_path / scale, "cpu", QUICK | {"marginals": scale})
-        drawn[scale] = network.answer(None)(gaps.pieces(data), np.arange(9))
+        drawn[scale] = network.answer(None, 6)(gaps.pieces(data), np.arange(9))
     np.testing.assert_allclose(drawn["log"].log(), drawn["z-score"], rtol=1e-5)
 
 
@@ -154,8 +154,8 @@ def test_a_cell_that_was_interrupted_goes_on_and_comes_out_the_same(small, tmp_p
     assert run([cell], tmp_path / "whole") == (1, 0)
     answered, answer = [], measuring.Network.answer
 
-    def interrupted(self, nfe):
-        answers = answer(self, nfe)
+    def interrupted(self, nfe, draws):
+        answers = answer(self, nfe, draws)
 
         def some_of(pieces, some):
             if len(answered) == 3:
@@ -170,8 +170,8 @@ def test_a_cell_that_was_interrupted_goes_on_and_comes_out_the_same(small, tmp_p
         run([cell], tmp_path)
     again = []
 
-    def noted(self, nfe):
-        answers = answer(self, nfe)
+    def noted(self, nfe, draws):
+        answers = answer(self, nfe, draws)
         return lambda pieces, some: again.append(some) or answers(pieces, some)
 
     monkeypatch.setattr(measuring.Network, "answer", noted)
@@ -220,7 +220,7 @@ def test_answers_do_not_depend_on_how_many_are_given_at_a_time(small, tmp_path, 
         pieces = settings.SETTINGS["imputation"][setting].pieces(small)
         cell = Windowed(setting, "grcd", 0, 2, suite="imputation")
         network = measuring.fitted([cell], small, tmp_path / "runs", "cpu", QUICK)
-        answer = network.answer(2)
+        answer = network.answer(2, 6)
         whole = answer(pieces, np.arange(9))
         parts = torch.cat([answer(pieces, some) for some in np.array_split(np.arange(9), 4)], dim=1)
         np.testing.assert_allclose(parts, whole, rtol=1e-4)

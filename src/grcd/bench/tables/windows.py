@@ -35,10 +35,11 @@ NUMBERS = {  # of a CSV file, and what a page calls them, with digits
 COLUMNS = ("setting", "method", "nfe", "step", *NUMBERS, "seeds")
 RANKED = ("mae", "crps")
 LEGEND = (
-    "Means over seeds; 100 draws of a window that is filled, 40 of one that is foretold. CRPS normalised, MAE and MSE of"
-    " the median, energy score of all hidden readings of a window together; seconds for the whole test set. Networks train on readings that the public masks"
-    " hide in training rows, as PriSTI's does; grcd-unseen does not. (published): as printed by their authors, on other"
-    " machines. Bold: the lowest MAE and CRPS, where no published one is as low; -: not measured, or nothing to tell."
+    "Means over seeds; 100 draws of a window that is filled, 40 of one that is foretold. CRPS normalised, MAE and MSE"
+    " of the median, energy score of all hidden readings of a window together; seconds for the whole test set. Networks"
+    " train on readings that the public masks hide in training rows, as PriSTI's does; grcd-unseen does not."
+    " (published): as printed by their authors, on other machines. Bold: the lowest MAE and CRPS, where no published"
+    " one is as low; -: not measured, or nothing to tell."
 )
 
 
