@@ -1,5 +1,6 @@
 """What only a GPU can show: the fused kernel, the captured update and sampler, the same bits twice."""
 
+import copy
 import gc
 import math
 import re
@@ -20,7 +21,9 @@ from grcd.diffusion import solvers
 from grcd.diffusion.conditional import Conditional
 from grcd.diffusion.process import HeatProcess
 from grcd.graphs.space import SignalSpace
+from grcd.networks import block_kernels
 from grcd.networks.kernels import silu_norm
+from grcd.networks.spacetime import Block
 from grcd.references import gaussian as reference
 from grcd.references.conditioning import Dense
 from grcd.references.mixture import Mixture
@@ -70,6 +73,29 @@ def test_the_fused_kernel_and_its_gradients_are_those_of_the_plain_functions(row
     pairs = [(out, expected), *((a.grad, b.grad) for a, b in zip(fused, plain, strict=True))]
     for got, want in pairs:
         assert (got - want).norm() <= 1e-6 * want.norm()
+
+
+@pytest.mark.parametrize(
+    ("steps", "columns", "width", "heads"), [(24, 207, 128, 4), (12, 5, 64, 4), (40, 3, 32, 2), (1, 9, 32, 1)]
+)
+def test_the_kernels_of_a_block_are_as_near_to_it_as_its_plain_operations(monkeypatch, steps, columns, width, heads):
+    torch.manual_seed(0)
+    block = Block(width, heads, width).cuda()
+    with torch.no_grad():
+        for p in block.parameters():
+            p.add_(0.1 * torch.randn_like(p))
+    h, tau = torch.randn(3, steps, columns, width, device="cuda"), torch.randn(3, width, device="cuda")
+    S = torch.rand(columns, columns, device="cuda") / columns
+    with torch.no_grad():
+        exact = copy.deepcopy(block).double()(h.double(), tau.double(), S.double())
+        with windows.autocast(h.device):
+            plain = block(h, tau, S)
+            monkeypatch.setattr(block_kernels, "TRIED", True)
+            assert block_kernels.serves(h, heads)
+            quick = block(h, tau, S)
+    error, allowed = (quick - exact).norm(), (plain - exact).norm()
+    assert error <= 2 * allowed  # what lies between the parts is in half of the bits too
+    assert allowed <= 0.05 * exact.norm()
 
 
 @pytest.mark.parametrize("method", ["grcd-exponential", "grcd", "grcd-gnn"])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..core import provenance
+from ..core import memory, provenance
 from ..core.errors import InputError, InputWarning, some, whole_number
 from ..core.progress import bar, quiet
 from ..data.formats.refusals import needed
@@ -75,6 +75,7 @@ def alone(work: Callable[[Any], str], item: Any) -> Answer:
     import torch
     from threadpoolctl import threadpool_limits
 
+    memory.keep()  # Dask has its workers give back at once what is freed
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

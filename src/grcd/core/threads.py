@@ -1,16 +1,37 @@
-"""One thread for linear algebra in many small pieces.
+"""Many small pieces of work: whole pieces go to threads, and are not shared out among them.
 
-A sparse factor, and every solve by it, is tens of thousands of products of a few numbers each. Libraries that share
-each of them out among many cores, and have the others wait for the next, take longer than one core does.
+Libraries share each operation out among all cores. Where operations are small, cores wait for each other most of the
+time, and the more of them there are the longer it takes. A sparse factor, and every solve by it, is tens of thousands
+of products of a few numbers each; regressions on neighbours are as many small systems.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
+import torch
 from threadpoolctl import ThreadpoolController
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def each(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """``work`` of all items, in their order: by as many threads as PyTorch has, each of which computes by itself.
+
+    So results do not depend on how many there are.
+    """
+    threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(min(threads, len(items)) or 1, initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        return list(pool.map(work, items))
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)
 
 
 def single() -> AbstractContextManager[Any]:

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from ..core import factors
+from ..core import factors, threads
 from .precision import Regressions
 
 MOST = 16  # nodes that one is regressed on
@@ -89,9 +89,8 @@ def solved(e: Tensor, val: Tensor, more: Tensor, parents: Tensor, order: Tensor)
     in an ``order`` (nodes,) in which neighbours are near each other: what one needs is in a cache for the next.
     """
     (nodes, most), samples = parents.shape, e.shape[1]
-    a = torch.zeros(len(RIDGES), nodes, most, dtype=torch.float64)
-    d, score = torch.zeros(len(RIDGES), nodes, dtype=torch.float64), torch.zeros(len(RIDGES), dtype=torch.float64)
-    for rows in order.split(max(1, ENTRIES // ((most + 1) * (samples + val.shape[1])))):
+
+    def of_block(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # by ridge: (., block, most), (., block), (.)
         family = torch.cat([rows[:, None], parents[rows]], 1)  # (block, 1 + most)
         there, family = (family >= 0).double(), family.clamp(min=0)
         y, w = e[family], more[family]
@@ -101,15 +100,24 @@ def solved(e: Tensor, val: Tensor, more: Tensor, parents: Tensor, order: Tensor)
         among = second[:, 1:, 1:] + torch.diag_embed(1 - there[:, 1:])
         size, seen = among.diagonal(dim1=1, dim2=2), val[family] * there[..., None]
         degrees = (samples - there[:, 1:].sum(1)).clamp(min=1) / samples
-        for k, ridge in enumerate(RIDGES):
+        a, d, score = [], [], []
+        for ridge in RIDGES:
             weights = torch.linalg.solve(among + torch.diag_embed(ridge * size + LEAST**2), across)
             left = own - 2 * (weights * across).sum((1, 2)) + (weights.mT @ among @ weights)[:, 0, 0]
             left = (left / degrees).clamp(min=LEAST)
             off = seen[:, 0] - (weights.mT @ seen[:, 1:])[:, 0]
-            a[k, rows], d[k, rows] = weights[..., 0] * there[:, 1:], left
-            score[k] -= (left.log()[:, None] + off.square() / left[:, None]).sum()
-    best = int(score.argmax())
-    return a[best], d[best]
+            a.append(weights[..., 0] * there[:, 1:])
+            d.append(left)
+            score.append(-(left.log()[:, None] + off.square() / left[:, None]).sum())
+        return torch.stack(a), torch.stack(d), torch.stack(score)
+
+    blocks = order.split(max(1, ENTRIES // ((most + 1) * (samples + val.shape[1]))))
+    found = threads.each(of_block, blocks)
+    best = int(torch.stack([score for _, _, score in found]).sum(0).argmax())
+    a, d = torch.zeros(nodes, most, dtype=torch.float64), torch.zeros(nodes, dtype=torch.float64)
+    for rows, (weights, left, _) in zip(blocks, found, strict=True):
+        a[rows], d[rows] = weights[best], left[best]
+    return a, d
 
 
 def later_neighbours(weights: sp.csr_array, order: np.ndarray, most: int = MOST) -> np.ndarray:  # (nodes, most)
