@@ -4,7 +4,9 @@ Positions are random in the unit square, their graph near-planar (5 nearest neig
 field, ``Q = 8 (k + L)^2``, with eight cosine waves across the square that all nodes share; of training readings 2 % are
 missing. The truth is known, so everything is held against it. Measured are the graph, the fit of the sparse reference
 (of 10^6 nodes without modes), draws of it, posterior draws of one signal of which a quarter is missing, the reference
-at one noise level, and one evaluation of the network; each size in a process of its own. Peak memory is that of each
+at one noise level, and one evaluation of the network; each size in a process of its own. Beside it what a user calls up
+to 100,000 nodes: `fit` without a network, of readings in their own unit with gaps in validation signals too, `sample`
+and `impute`. Peak memory is that of each
 stage (where the system lets it be set back; otherwise the largest so far), signals included.
 
 Beside it how far the fit is from the truth: the log-likelihood of new signals a node, and the posterior's mean and
@@ -42,6 +44,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +140,32 @@ def measured(nodes: int, few: bool, device: str) -> dict:
     }
 
 
+def model(nodes: int) -> dict:
+    """What a user calls, in Python: readings of their own unit, gaps in validation signals too, no network."""
+    from grcd.graphs.graph import Graph
+    from grcd.model import GRCD
+
+    seconds, peaks, random = {}, {}, np.random.default_rng([SEED, nodes])
+    places = random.random((nodes, 2))
+    graph = Graph.from_coordinates(places)
+    x = drawn(field(graph, places), SIGNALS + VALIDATION, random).mul_(3.0).add_(20.0).numpy()
+    for row in x:
+        row[random.random(nodes) < MISSING] = math.nan
+    train, val, holed = x[:SIGNALS], x[SIGNALS:], np.where(random.random(nodes) < 0.25, math.nan, x[-1:])
+    fitted = GRCD(graph, device="cpu", backbone="none")
+
+    def timed(name: str, work) -> None:
+        set_back()
+        began = time.perf_counter()
+        work()
+        seconds[name], peaks[name] = round(time.perf_counter() - began, 3), round(peak(), 1)
+
+    timed("fit", lambda: fitted.fit(train, val))
+    timed("sample", lambda: fitted.sample(DRAWS))
+    timed("impute", lambda: fitted.impute(holed, n=DRAWS))
+    return {"model": nodes, "signals": SIGNALS, "draws": DRAWS, "seconds": seconds, "peak_mb": peaks}
+
+
 def field(graph, places: np.ndarray):
     """The truth."""
     import scipy.sparse as sp
@@ -210,13 +239,15 @@ def real(method: str, device: str) -> dict:
 
 
 def exponents(sizes: list[dict]) -> list[dict]:
-    """``log`` of seconds over ``log`` of nodes, between neighbouring sizes with as many signals and draws."""
+    """``log`` of seconds over ``log`` of nodes, between neighbouring sizes with as many signals and draws, and between
+    the smallest and the largest."""
     growth = []
     for work in sorted({(size["signals"], size["draws"]) for size in sizes}, reverse=True):
         alike = sorted(
             (size for size in sizes if (size["signals"], size["draws"]) == work), key=lambda size: size["nodes"]
         )
-        for small, large in itertools.pairwise(alike):
+        over = [(alike[0], alike[-1])] if len(alike) > 2 else []
+        for small, large in [*itertools.pairwise(alike), *over]:
             ratio = math.log(large["nodes"] / small["nodes"])
             each = {"from": small["nodes"], "to": large["nodes"], "of_signals": work[0], "of_draws": work[1]}
             for name, seconds in small["seconds"].items():
@@ -226,9 +257,16 @@ def exponents(sizes: list[dict]) -> list[dict]:
 
 
 def whats(nodes: list[int]) -> list[str]:
-    """Each size, and those that are compared with the largest once more."""
-    usual = [f"{n}" for n in nodes if n <= 100_000]
+    """Each size, by its parts and as a user calls it, and those that are compared with the largest once more."""
+    usual = [f"{n}" for n in nodes if n <= 100_000] + [f"{n} model" for n in nodes if 10_000 <= n <= 100_000]
     return usual + [f"{n} few" for n in nodes if n > 100_000 or (n >= BESIDE and max(nodes) > 100_000)]
+
+
+def orderings() -> str:
+    """Which library finds the order of elimination, for the time of factors depends on it."""
+    with suppress(metadata.PackageNotFoundError):
+        return f"pymetis {metadata.version('pymetis')}"
+    return f"minimum degree of scipy {metadata.version('scipy')}"
 
 
 def sources() -> str:
@@ -247,6 +285,8 @@ def child(what: str, device: str) -> dict:
 
 def named(each: dict) -> str:
     """As it was asked for."""
+    if "model" in each:
+        return f"{each['model']} model"
     return each["method"] if "method" in each else f"{each['nodes']}{' few' if each['few'] else ''}"
 
 
@@ -260,19 +300,23 @@ def main() -> None:
     options.add_argument("--one", help=argparse.SUPPRESS)
     args = options.parse_args()
     if args.one:
-        nodes, *few = args.one.split()
-        size = measured(int(nodes), bool(few), args.device) if nodes.isdigit() else real(args.one, args.device)
-        print(json.dumps(size))
+        nodes, *kind = args.one.split()
+        if not nodes.isdigit():
+            print(json.dumps(real(args.one, args.device)))
+        else:
+            of = model(int(nodes)) if kind == ["model"] else measured(int(nodes), bool(kind), args.device)
+            print(json.dumps(of))
         return
     from provenance import provenance
 
     from grcd.core.files import write_json
 
-    where, known = provenance(args.device) | {"note": args.note, "sources": sources()}, dict[str, dict]()
+    where = provenance(args.device) | {"note": args.note, "sources": sources(), "orderings": orderings()}
+    known = dict[str, dict]()
     with suppress(OSError, ValueError, KeyError):
         before = json.loads(Path(args.out).read_text())
         if (before["sources"], before["hardware"]) == (where["sources"], where["hardware"]):
-            known = {named(each): each for each in before["sizes"] + before["metr_la"]}
+            known = {named(each): each for each in before["sizes"] + before["models"] + before["metr_la"]}
     for what in (*whats(args.nodes), *args.methods):
         if what not in known:
             try:
@@ -283,8 +327,8 @@ def main() -> None:
         print(json.dumps(known[what], indent=1), flush=True)
         measured_sizes = (each for each in known.values() if "nodes" in each)
         sizes = sorted(measured_sizes, key=lambda each: (each["few"], each["nodes"]))
-        metr_la = [each for each in known.values() if "method" in each]
-        write_json(args.out, where | {"sizes": sizes, "growth": exponents(sizes), "metr_la": metr_la})
+        metr_la, models = ([each for each in known.values() if key in each] for key in ("method", "model"))
+        write_json(args.out, where | {"sizes": sizes, "growth": exponents(sizes), "models": models, "metr_la": metr_la})
 
 
 if __name__ == "__main__":

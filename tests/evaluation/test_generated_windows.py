@@ -11,6 +11,8 @@ import grcd
 from grcd.data.series import Series
 from grcd.data.series_dataset import SeriesDataset
 from grcd.evaluation import windows
+from grcd.graphs import graph as graphs
+from grcd.graphs.graph import Graph
 from grcd.graphs.space import SignalSpace
 from grcd.metrics.mmd import mmd2
 
@@ -167,3 +169,12 @@ def test_the_product_graph_has_the_eigenvalues_of_time_and_space_summed(tiny):
     time, graph = 2 - 2 * np.cos(np.pi * np.arange(4) / 4), np.linalg.eigvalsh(tiny.graph.combinatorial.toarray())
     lam = (time / time.max())[:, None] + graph / graph.max()
     close(np.linalg.eigvalsh(L), np.sort(np.repeat(lam.ravel(), 2)), 1e-10)
+
+
+def test_on_a_large_graph_it_is_the_same_without_a_dense_matrix(tiny, monkeypatch):
+    dense = windows.product(SignalSpace(tiny.graph, 4)).weights
+    monkeypatch.setattr(graphs, "LARGE", 5)
+    monkeypatch.setattr(np.linalg, "eigvalsh", lambda *_: pytest.fail("all eigenvalues"))
+    graph = Graph(tiny.graph.weights, tiny.graph.node_ids)
+    assert graph.large
+    close(windows.product(SignalSpace(graph, 4)).weights.toarray(), dense.toarray(), 1e-7)

@@ -143,6 +143,15 @@ def test_few_signals_get_a_polynomial():
     assert likelihood(truth, drawn(truth, 100, 3)) - likelihood(fitted, drawn(truth, 100, 3)) < 0.02
 
 
+def test_no_polynomial_is_tried_whose_square_would_not_fit(monkeypatch):
+    truth, asked = field(), []
+    monkeypatch.setattr(factors, "too_dear", lambda pattern: asked.append(pattern.nnz) or "too much")
+    fitted = sparse_fit.fit(drawn(truth, 12, 1), drawn(truth, 6, 2), GRAPH)
+    assert isinstance(fitted.precision, Regressions)
+    L = GRAPH.normalized
+    assert sp.csr_array(abs(L) @ abs(L)).nnz in asked
+
+
 def test_isolated_nodes_are_by_themselves():
     W = sp.block_diag([GRAPH.weights, sp.csr_array((40, 40))])
     graph = Graph.from_adjacency(sp.csr_array(W))

@@ -1,6 +1,7 @@
 """Large graphs, made small: what is trained on them, what is not, and that it says so."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from laws import close
 
 import grcd
 from grcd.core.errors import InputError, InputWarning
+from grcd.data.formats.exported import write_dataset
 from grcd.graphs import graph as graphs
 from grcd.graphs.graph import Graph
 from grcd.networks import nodenet
@@ -135,13 +137,47 @@ def test_the_reference_alone_can_be_asked_for_on_any_graph(tiny):
     assert np.abs(np.cov(z.T) - C).max() < 0.15
 
 
-def test_a_budget_of_time_decides_too(network):
+def test_arithmetic_says_first_whether_there_is_time_for_a_network(network):
     space, config = grcd.GRCD(network[0], device="cpu").space, grcd.Config(max_updates=5000)
     device = torch.device("cpu")
     seconds = 12.0 * 3 * NODES * 128**2 * large.batch(space, config, device) / large.SPEED["cpu"]
     assert large.updates(space, config, device, 100 * seconds) == 75
-    assert "cannot be trained in" in large.alone(space, config, device, 100 * seconds)
-    assert large.alone(space, config, device, 1e6 * seconds) == ""
+    narrow = seconds / 128**2 * large.NARROWEST**2
+    assert large.hopeless(space, config, device, 2000 * narrow / 0.75 * 0.99)
+    assert not large.hopeless(space, config, device, 2000 * narrow / 0.75 * 1.01)
+
+    def never(settings):
+        raise AssertionError("nothing is timed where there is no hope")
+
+    assert large.decided(space, config, device, never, lambda: narrow) == {"backbone": "none"}
+
+
+def test_where_there_is_hope_a_network_is_timed_and_made_narrower(network):
+    space, config = grcd.GRCD(network[0], device="cpu").space, grcd.Config(max_updates=5000, batch=7)
+    device, left = torch.device("cpu"), lambda: 4000.0
+    asked = []
+
+    def seconds(settings):  # as the square of the width, and of the batch of seven
+        asked.append(settings)
+        return (settings.get("width", 128) / 128) ** 2 * settings["batch"]
+
+    found = large.decided(space, config, device, seconds, left)  # 3,000 planned with: 428 updates, 1,714, then enough
+    assert found == {"width": 32, "max_updates": 5000, "validate_every": config.validate_every, "batch": 7}
+    assert [each.get("width", 128) for each in asked] == [128, 64, 32]
+    assert large.decided(space, config, device, lambda settings: 60.0, left) == {"backbone": "none"}
+    assert large.decided(space, config, device, lambda settings: 0.7, lambda: math.inf) == {"batch": 7}
+    assert large.decided(space, config, device, lambda settings: 0.73, lambda: math.inf) == {"backbone": "none"}
+
+
+def test_what_was_decided_is_kept_with_the_run_and_not_decided_again(network, monkeypatch, tmp_path):
+    graph, train, val = network
+    first = grcd.GRCD(graph, device="cpu", **QUICK)
+    monkeypatch.setattr(large, "batch", lambda *_: 3)
+    first.fit(train, val, run=tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["settled"] == {"batch": 3}
+    monkeypatch.setattr(large, "decided", lambda *_: pytest.fail("decided again"))
+    again = grcd.GRCD(graph, device="cpu", **QUICK).fit(train, val, run=tmp_path / "run")
+    assert np.array_equal(first.sample(5, nfe=2), again.sample(5, nfe=2))
 
 
 def test_a_batch_is_what_memory_has_room_for(network, monkeypatch):
@@ -152,6 +188,18 @@ def test_a_batch_is_what_memory_has_room_for(network, monkeypatch):
     assert large.batch(space, config, torch.device("cpu")) == 10
     monkeypatch.setattr(devices, "room", lambda device: 1.0)
     assert large.batch(space, config, torch.device("cpu")) == 1
+
+
+def test_reports_and_exported_datasets_are_refused(alone, network, here, tmp_path):
+    alone.save(tmp_path / "run")
+    np.savez(tmp_path / "x.npz", signals=network[1])
+    ended = here("report", "run", "--data", "x.npz", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "a report on 60 nodes" in ended.stderr
+    data = grcd.Dataset("large", network[0], network[1], network[2], network[2])
+    with pytest.raises(InputError, match="a dataset of 60 nodes, whose file would hold a weight for every two"):
+        write_dataset(tmp_path / "out.npz", data)
+    assert not (tmp_path / "out.npz").exists()
 
 
 @pytest.mark.parametrize("channels", [1, 2])

@@ -140,7 +140,7 @@ def train(
     result = model.result
     print(f"{run}: {'has finished already' if before else 'finished'}")
     print(f"  {windows.divided(dataset)}")
-    if "settled" in model.facts:
+    if minutes and "settled" in model.facts:
         print(f"  for {minutes:g} minute{'s' * (minutes != 1)} on this machine: {budget.words(model.facts['settled'])}")
     print(f"  {counted(result['updates'], 'update')} in {result['seconds']:.0f} s; {result['stopped']}")
     if model.contest is not None:

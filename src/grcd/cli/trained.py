@@ -320,6 +320,7 @@ def report(
     from ..core.errors import InputError
     from ..core.files import refuse_existing, refuse_other_ending
     from ..data import load_dataset, load_series
+    from ..graphs.graph import LARGE
     from ..model import load
 
     out = run / "report.html" if out is None else out
@@ -327,6 +328,9 @@ def report(
     if not data:
         refuse_without_data(options)
     model = load(run, device)
+    if model.space.graph.large:
+        got, expected = f"a report on {len(model.space.graph):,} nodes", f"up to {LARGE:,}, which pictures can show"
+        raise InputError(got, expected, "use grcd evaluate and grcd score")
     refuse_existing(out, force or out == run / "report.html")
     series = windows.of(model)
     if series is None:

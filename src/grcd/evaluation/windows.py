@@ -30,6 +30,7 @@ from ..core.rows import evenly
 from ..data.series import Series
 from ..data.series_dataset import SeriesDataset
 from ..graphs.graph import Graph
+from ..graphs.polynomials import largest_eigenvalue
 from ..graphs.space import SignalSpace, path
 from .ammd import Scores, ammd
 
@@ -93,7 +94,9 @@ def product(space: SignalSpace) -> Graph:
     """The product of a path in time and the sensor graph, for statistics of windows as rows of ``d`` numbers."""
     time = sp.diags_array([np.ones(space.steps - 1)], offsets=[1], shape=2 * (space.steps,)).tocsr()
     along = (time + time.T) / max(path(space.steps).lam.max(), 1e-300)
-    across = space.graph.weights / max(np.linalg.eigvalsh(space.graph.combinatorial.toarray()).max(), 1e-300)
+    L = space.graph.combinatorial
+    most = largest_eigenvalue(L) if space.graph.large else np.linalg.eigvalsh(L.toarray()).max()
+    across = space.graph.weights / max(most, 1e-300)
     w_time, w_space = space.weights
     both = w_time * sp.kron(along, sp.eye_array(len(space.graph))) + w_space * sp.kron(
         sp.eye_array(space.steps), across

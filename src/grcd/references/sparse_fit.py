@@ -10,8 +10,8 @@ random projections); given ``Q`` and ``V``
 and regressions are fitted again to ``x - V f``, whose second moments have ``V G^-1 V^T`` added.
 
 **Polynomials** in the Laplacian, ``Q = tau (k1 + L)`` and ``tau (k1 + L) (k2 + L)``, have two or three numbers, and
-their likelihood asks of signals for ``x^T x``, ``x^T L x`` and ``|L x|^2`` alone: for few signals. ``log det (k + L)``
-is exact at some ``k``, and smooth in between. The paper's ``sigma^2 / mu`` is the first of them.
+their likelihood asks of signals for ``x^T x``, ``x^T L x`` and ``|L x|^2`` alone: for few signals, and without modes.
+``log det (k + L)`` is exact at some ``k``, and a spline in between. The paper's ``sigma^2 / mu`` is the first of them.
 
 Which of these, and how many modes, is decided by the likelihood of validation signals, with exact determinants.
 
@@ -160,7 +160,7 @@ class Task:
         some = x[evenly(len(x), TRIED)]
         by_node = _by_node(some)
         candidates = [self._with_modes(by_node, r) for r in ranks if r <= min(some.shape) / 4]
-        if self.graph is not None and len(x) < FEW and not factors.too_dear(self.graph.weights):
+        if self.graph is not None and len(x) < FEW and not factors.too_dear(two_steps(self.graph)):
             candidates.append(Sparse(polynomial(some, self.graph), np.zeros((len(self.graph), 0))))
         best = max(candidates, key=self.likelihood) if len(candidates) > 1 else candidates[0]
         return best if len(some) == len(x) else self.refitted(x, best)
@@ -226,6 +226,11 @@ def principal(x: Tensor, rank: int, beyond: int = 8, powers: int = 2) -> tuple[T
 
 
 # -- polynomials -------------------------------------------------------------------------------------------------------
+
+
+def two_steps(graph: Graph) -> sp.csr_array:
+    """The pattern of ``L^2``, that of a polynomial's precision."""
+    return sp.csr_array(graph.weights + graph.weights @ graph.weights)
 
 
 def polynomial(x: np.ndarray, graph: Graph) -> Precision:

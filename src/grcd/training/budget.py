@@ -129,6 +129,6 @@ def warn_long(seconds: float) -> None:
 
 def words(settled: Mapping[str, Any]) -> str:
     """What was decided, for a person."""
-    if not settled["max_updates"]:
+    if not settled.get("max_updates"):
         return "no time for a network, the reference alone"
     return ", ".join(f"{name} {value:,}" for name, value in settled.items())

@@ -71,17 +71,18 @@ def fit(
         with devices.arithmetic("high"):
             return loop.timed(how, filler, fresh_network(space, own, device), signals.train, own)
 
-    reason = alone(space, config, device, until - time.monotonic()) or few(method, len(z_val))
+    reason = large.NOT_WANTED if config.backbone == "none" else few(method, len(z_val))
+    if space.graph.large and not reason:
+        decided = settle(lambda: large.decided(space, config, device, seconds, budget.left(until)))
+        reason = large.words(config, space.d) if decided.get("backbone") == "none" else ""
+        config = config.changed(decided)
     if reason:
         diffusion = bound(space, config, process, reference, Nothing(), {})
         return diffusion, _reference_alone(diffusion, signals, reason, began)
-    if space.graph.large:
-        most = large.updates(space, config, device, until - time.monotonic())
-        config = replace(config, batch=large.batch(space, config, device), max_updates=most)
-    elif config.minutes:
+    if config.minutes and not space.graph.large:
         usual = config.to_dict()
         config = config.changed(settle(lambda: budget.of_moments(usual, seconds, budget.left(until))))
-    elif device.type == "cpu" and config.max_updates >= budget.LEAST:
+    elif device.type == "cpu" and config.max_updates >= budget.LEAST and not space.graph.large:
         budget.warn_long(config.max_updates * seconds({}))
     network = fresh_network(space, config, device)
     with devices.arithmetic("high"):
@@ -113,11 +114,12 @@ def reference_alone(
     return bound(space, config, process, REFERENCES[method.reference].fit(signals), Nothing(), {})
 
 
-def alone(space: SignalSpace, config: Config, device: torch.device, left: float = math.inf) -> str:
-    """Why there will be no network, where there will be none: nobody wants one, or the graph is too large for it."""
-    if config.backbone == "none" or space.graph.large:
-        return large.alone(space, config, device, left)
-    return ""
+def alone(space: SignalSpace, config: Config, device: torch.device) -> bool:
+    """Whether it is certain beforehand that there will be no network: nobody wants one, or it would take too long."""
+    if config.backbone == "none":
+        return True
+    left = 60 * config.minutes if config.minutes else math.inf
+    return space.graph.large and large.hopeless(space, config, device, left)
 
 
 def few(method: methods.Method, validating: int) -> str:

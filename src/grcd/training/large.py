@@ -2,22 +2,26 @@
 
 An update of a network with ``B`` blocks of width ``w`` takes about ``12 B N w^2`` operations a signal, forward and
 backward. Where a CPU cannot do the updates that are asked for in the time that is given, an hour if nobody says, the
-reference alone is the answer, at once.
+reference alone is the answer, at once. Where arithmetic leaves hope, a few updates are timed, the solves of their noise
+levels included; a budget of time may make the network narrower (see ``budget``).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 
 from ..core import device as devices
 from ..graphs.space import SignalSpace
-from .budget import FEW, LONG, MARGIN
+from .budget import FEW, LONG, MARGIN, of_moments
 from .config import Config
 
 SPEED = {"cpu": 2e10, "cuda": 1e13}  # operations a second
 SHARE = 4  # of a device's memory, what activations may take is one part in so many
+NARROWEST = 8
 NOT_WANTED = "no network was asked for"
 
 
@@ -28,7 +32,8 @@ def batch(space: SignalSpace, config: Config, device: torch.device) -> int:
 
 
 def updates(space: SignalSpace, config: Config, device: torch.device, left: float = math.inf) -> int:
-    """How many updates there is time for: in ``left`` seconds of a budget, or in an hour; as configured if in time."""
+    """How many updates there is time for by arithmetic: in ``left`` seconds of a budget, or in an hour; as configured
+    if in time."""
     network, signals = config.network, batch(space, config, device)
     operations = 12.0 * network.blocks * space.d * network.width**2 * signals  # type: ignore[attr-defined]
     seconds = operations / SPEED[device.type]
@@ -37,11 +42,37 @@ def updates(space: SignalSpace, config: Config, device: torch.device, left: floa
     return config.max_updates if device.type != "cpu" or config.max_updates * seconds <= LONG else 0
 
 
-def alone(space: SignalSpace, config: Config, device: torch.device, left: float = math.inf) -> str:
-    """Why there will be no network; empty if there will be one."""
+def hopeless(space: SignalSpace, config: Config, device: torch.device, left: float) -> bool:
+    """Whether there is no time for a network by arithmetic; within a budget, not for a narrow one either."""
+    narrow = config.changed({"width": NARROWEST}) if math.isfinite(left) else config
+    return updates(space, narrow, device, left) < _least(config)
+
+
+def _least(config: Config) -> int:
+    return max(1, min(FEW, config.max_updates))
+
+
+def decided(
+    space: SignalSpace,
+    config: Config,
+    device: torch.device,
+    seconds: Callable[[Mapping[str, Any]], float],  # of an update with these settings
+    left: Callable[[], float],  # of a budget; infinite without one
+) -> dict[str, Any]:
+    """Settings with which training ends in time, the batch among them; no backbone: there will be no network."""
+    none, usual = {"backbone": "none"}, config.to_dict() | {"batch": batch(space, config, device)}
+    if hopeless(space, config, device, left()):
+        return none
+    if math.isinf(left()):
+        own = {"batch": usual["batch"]}
+        return none if device.type == "cpu" and config.max_updates * seconds(own) > LONG else own
+    found = of_moments(usual, lambda own: seconds({"batch": usual["batch"]} | dict(own)), left)
+    return none if found["max_updates"] < _least(config) else found | {"batch": usual["batch"]}
+
+
+def words(config: Config, nodes: int) -> str:
+    """Why there is no network."""
     if config.backbone == "none":
         return NOT_WANTED
-    if updates(space, config, device, left) >= min(FEW, config.max_updates) > 0:
-        return ""
-    time = f"{left / 60:.0f} minutes" if math.isfinite(left) else "an hour"
-    return f"a network on {space.d:,} nodes cannot be trained in {time} here"
+    time = f"{config.minutes:g} minutes" if config.minutes else "an hour"
+    return f"a network on {nodes:,} nodes cannot be trained in {time} here"

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.errors import InputError
 from ...core.files import refuse_other_ending, whole
-from ...graphs.graph import Graph
+from ...graphs.graph import LARGE, Graph
 from ..dataset import Dataset
 from ..matching import matched
 from ..origin import Origin
@@ -34,6 +35,12 @@ def check_dataset_ending(path: str | Path) -> None:
 def write_dataset(path: str | Path, data: Dataset) -> None:
     """Everything as used: splits in their own units, training statistics, the symmetrised adjacency, node names."""
     check_dataset_ending(path)
+    if data.graph.large:
+        raise InputError(
+            f"a dataset of {len(data.graph):,} nodes, whose file would hold a weight for every two of them",
+            f"up to {LARGE:,} nodes",
+            "keep readings and graph in files of their own, as they came",
+        )
     arrays: dict[str, Any] = {split: data.split(split) for split in SPLIT_NAMES}
     arrays |= {"mean": data.normalizer.mean, "std": data.normalizer.std}
     arrays |= {f"{split}_filled": mask for split, mask in data.filled.items()}
