@@ -57,8 +57,8 @@ def standin() -> str:
         f"aMMD at c = 1 / 4 / 16, means over {len(result['signal_seeds']['last'])} draws of signals, of the nearest of"
         f" {result['graphs']:,} graphs and of two that were named before. GAD has a Gaussian in place of its network:"
         f" trained networks are at most {max(off):.4f} away from it on the graph that was in use then. Distances are in"
-        " spreads, the sd over draws of signals: of the spectral control and GAD at NFE 4, which choose, and of GAD at"
-        " NFE 8 and 16, which do not. Either would be about 2.4 for the paper's graph.\n\n"
+        " spreads, the sd over draws of signals: of the spectral control and GAD at NFE 4, which choose who is near,"
+        " and of GAD at NFE 8 and 16, which choose among these. Either would be about 2.4 for the paper's graph.\n\n"
     )
     header = ["graph", "distances", "spectral control", "GAD, NFE 4", "NFE 8", "NFE 16", "full less spectral control"]
     return text + table(header, rows)
@@ -347,7 +347,9 @@ def suite(name: str, results: Path) -> str | None:
     cells = [cell for cell in cells if cell.setting in settings]
     if not cells or (name != "controls" and not trained):
         return None
-    seeds = sorted({cell.seed for cell in trained or cells})  # without a network they are of draws
+    seeds = sorted(
+        {cell.seed for cell in cells if cell.needs_network} or {cell.seed for cell in cells}
+    )  # without a network they are of draws
     command = f"grcd bench run {name} --settings {','.join(settings)} --results results"
     recipe = f"`{command}`, seeds {', '.join(map(str, seeds))}. {origins(cells, results)}."
     text = tables.table(name, cells, seeds, results, "md", alone=name == "controls")

@@ -9,8 +9,9 @@ that is to the trained network is measured too (``substitute``), on the cells of
 Usual ways of drawing a graph, each until it is connected, are tried with usual seeds: screened by c = 16 alone, then by
 all settings; the nearest and the ``NAMED`` are then measured on other draws of 4,000 training and 5,000 test signals.
 Units are spreads: the standard deviation of a figure over draws of signals and noise. The graph of the paper would be
-about sqrt(6) = 2.4 of them away. Beside, without a part in distance or choice: GAD at NFE 8 and 16, the other controls,
-and by how much the spectral one is better than the full one (the paper says that it is the best of the four).
+about sqrt(6) = 2.4 of them away. Beside, without a part in that distance: GAD at NFE 8 and 16, the other controls, and
+by how much the spectral one is better than the full one (the paper says that it is the best of the four); these chose
+among the graphs that are near (docs/paper.md).
 
     OMP_NUM_THREADS=1 python benchmarks/standin_sbm.py --out results/sbm-standin.json
 """

@@ -141,7 +141,7 @@ def small_shifts() -> str:
 
 
 def group_shifts() -> Iterator[tuple[str, str, Shift, bool]]:
-    """By setting, family of methods and budget, over networks; and by method, over settings."""
+    """By setting, family of methods and budget, over networks; and by method, over settings and over the SBMs."""
     table = paper_table("main")
     for setting in SETTINGS:
         for family, rows in FAMILIES.items():
@@ -152,10 +152,11 @@ def group_shifts() -> Iterator[tuple[str, str, Shift, bool]]:
                 if shift := shifts.of_group(list(networks.values())):
                     inside = all(WIDE.holds(entry) is True for each in networks.values() for entry in each)
                     yield setting, f"{family}, NFE {nfe}", shift, inside
-    for row in ROWS:
-        of = [[table[setting, row, nfe] for nfe in BUDGETS] for setting in SETTINGS]
-        if shift := shifts.of_group(of):
-            yield "all settings", row, shift, all(WIDE.holds(entry) is True for each in of for entry in each)
+    for where, settings in (("all settings", SETTINGS), ("the SBMs", SETTINGS[2:])):
+        for row in ROWS:
+            of = [[table[setting, row, nfe] for nfe in BUDGETS] for setting in settings]
+            if shift := shifts.of_group(of):
+                yield where, row, shift, all(WIDE.holds(entry) is True for each in of for entry in each)
 
 
 def shift_table(found: Iterable[tuple[str, str, Shift, bool]]) -> str:
