@@ -24,7 +24,9 @@ for every training, no rule at all, has up to {fixed} of {of}.
 
 The paper: no arm needs more than 25,000 updates, where these trainings end: a reading that lets one go on to there
 breaks that limit. The one taken does (EDM on c = 16), and of trainings with it that have no such end some stop later
-([REPRODUCTION.md](REPRODUCTION.md)). Misfit: mean squared log ratio in units of 15 % and the paper's sd, each at most 25.
+([REPRODUCTION.md](REPRODUCTION.md)).
+
+Misfit: mean squared log ratio in units of 15 % and the paper's sd, each at most 25.
 
 The reading taken, ours (paper), `!` out of band:
 
