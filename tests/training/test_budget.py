@@ -70,7 +70,19 @@ def test_moments_by_hand():
     assert budget.of_moments(usual, seconds, lambda: 10) == expected
     tiny = budget.of_moments(usual, lambda settings: 1.0, lambda: -3.0)  # too late already
     assert (tiny["max_updates"], tiny["validate_every"]) == (1, 1)
+    # 133 ms an update of the narrowest: 75 updates in 13 s, 112 in 20
+    slow = lambda settings: 0.1333 * max(settings.get("width", 128) / 8, 1)  # noqa: E731
+    assert budget.of_moments(usual, slow, lambda: 13, alone=True) == {"backbone": "none"}
+    assert budget.of_moments(usual, slow, lambda: 20, alone=True)["max_updates"] == 112
     assert "width" not in budget.of_moments({k: v for k, v in usual.items() if k != "width"}, seconds, lambda: 1)
+
+
+def test_without_any_time_the_reference_of_moments_stands_alone(tiny, tmp_path):
+    with pytest.warns(InputWarning, match="cannot be trained in 0.0001 minutes here: the model is its reference alone"):
+        model = grcd.GRCD(tiny.graph, device="cpu", minutes=1e-4).fit(tiny.train, tiny.val, run=tmp_path / "run")
+    assert (model.result["updates"], model.config.backbone, model.config.minutes) == (0, "none", 0)
+    assert model.facts["settled"] == {"backbone": "none"}
+    assert np.array_equal(grcd.load(tmp_path / "run", device="cpu").sample(3), model.sample(3))
 
 
 def test_what_time_decides_is_not_set_beside_it(tiny):
@@ -112,7 +124,7 @@ def test_no_time_for_a_network_leaves_the_reference_alone():
 
 def test_what_was_decided_is_kept_and_gone_on_with(tiny, tmp_path, monkeypatch):
     decided = [{"width": 8, "max_updates": 6, "validate_every": 3}, {"width": 16, "max_updates": 9}]
-    monkeypatch.setattr(budget, "of_moments", lambda *about: decided.pop(0))
+    monkeypatch.setattr(budget, "of_moments", lambda *about, alone: decided.pop(0))
 
     def trained():
         return grcd.train(grcd.GRCD(tiny.graph, device="cpu", minutes=1), tiny, tmp_path / "run")

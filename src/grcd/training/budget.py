@@ -10,7 +10,8 @@ wide network that is stopped early is worse than a narrow one that is not. Where
 narrowest fit, the reference stands alone.
 
 **Moments.** Updates as many as fit, at most the usual number: validation stops them when nothing is learned any more. A
-network that would get fewer than ``FEW`` is made narrower.
+network that would get fewer than ``FEW`` is made narrower; where not even ``LEAST`` of the narrowest fit, the
+reference stands alone, if the method's network starts from it.
 
 Without a budget, a training that would take over an hour on a CPU says so before it begins.
 """
@@ -104,14 +105,20 @@ def _fitting(usual: Mapping[str, Any], pace: Pace, left: float) -> tuple[int, in
 
 
 def of_moments(
-    usual: Mapping[str, Any], seconds: Callable[[Mapping[str, Any]], float], left: Callable[[], float]
+    usual: Mapping[str, Any],
+    seconds: Callable[[Mapping[str, Any]], float],
+    left: Callable[[], float],
+    alone: bool = False,
 ) -> dict[str, Any]:
-    """The same for signals by themselves; ``seconds(settings)`` is what an update takes with these."""
+    """The same for signals by themselves; ``seconds(settings)`` is what an update takes with these. Where the reference
+    can stand ``alone``, it does if there is no time for ``LEAST`` updates: no backbone."""
     settings = dict[str, Any]()
     updates = _updates(seconds(settings), left())
     while updates < FEW and settings.get("width", usual.get("width", 0)) >= 16:
         settings["width"] = settings.get("width", usual["width"]) // 2
         updates = _updates(seconds(settings), left())
+    if alone and updates < min(LEAST, usual["max_updates"]):
+        return {"backbone": "none"}
     updates = max(1, min(updates, usual["max_updates"]))
     return settings | {"max_updates": updates, "validate_every": min(usual["validate_every"], updates)}
 

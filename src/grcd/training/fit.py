@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -72,17 +72,14 @@ def fit(
             return loop.timed(how, filler, fresh_network(space, own, device), signals.train, own)
 
     reason = large.NOT_WANTED if config.backbone == "none" else few(method, len(z_val))
-    if space.graph.large and not reason:
-        decided = settle(lambda: large.decided(space, config, device, seconds, budget.left(until)))
+    if not reason and (space.graph.large or config.minutes):
+        decided = settle(lambda: _decided(space, config, device, method, seconds, budget.left(until)))
         reason = large.words(config, space.d) if decided.get("backbone") == "none" else ""
         config = config.changed(decided)
     if reason:
         diffusion = bound(space, config, process, reference, Nothing(), {})
         return diffusion, _reference_alone(diffusion, signals, reason, began)
-    if config.minutes and not space.graph.large:
-        usual = config.to_dict()
-        config = config.changed(settle(lambda: budget.of_moments(usual, seconds, budget.left(until))))
-    elif device.type == "cpu" and config.max_updates >= budget.LEAST and not space.graph.large:
+    if math.isinf(until) and device.type == "cpu" and config.max_updates >= budget.LEAST and not space.graph.large:
         budget.warn_long(config.max_updates * seconds({}))
     network = fresh_network(space, config, device)
     with devices.arithmetic("high"):
@@ -103,6 +100,20 @@ def fit(
         diffusion = replace(diffusion, plan=_planned(diffusion, signals, config.seed))
         outcome.summary["plan"] = plan.to_dict(diffusion.plan)
     return diffusion, outcome.summary
+
+
+def _decided(
+    space: SignalSpace,
+    config: Config,
+    device: torch.device,
+    method: methods.Method,
+    seconds: Callable[[Mapping[str, Any]], float],
+    left: Callable[[], float],
+) -> dict[str, Any]:
+    """What a network gets on a large graph, or within a budget of time."""
+    if space.graph.large:
+        return large.decided(space, config, device, seconds, left)
+    return budget.of_moments(config.to_dict(), seconds, left, alone=method.certain)
 
 
 def reference_alone(
