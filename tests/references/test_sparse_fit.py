@@ -1,5 +1,7 @@
 """How a sparse reference is fitted: exact where the truth is of its kind, near it where it is not."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,6 +13,7 @@ from grcd.core.errors import InputError, InputWarning
 from grcd.graphs import graph as graphs
 from grcd.graphs.graph import Graph
 from grcd.references import neighbours, sparse_fit, sparse_gaps
+from grcd.references.observations import Observations
 from grcd.references.precision import Given, Regressions
 from grcd.references.sparse import Sparse
 
@@ -159,6 +162,22 @@ def test_isolated_nodes_are_by_themselves():
     fitted = sparse_fit.fit(x, x[:50], graph, ranks=(0,)).precision
     assert not fitted.Q[NODES:, :NODES].nnz
     close(1 / fitted.D[NODES:], 1 / x[:, NODES:].square().mean(0), 1e-5)
+
+
+def test_isolated_nodes_by_the_thousand():
+    """Nothing is learned from each other; what is fitted and drawn are their own spreads."""
+    nodes, random = 6000, np.random.default_rng(7)
+    graph = Graph.from_adjacency(sp.csr_array((nodes, nodes)))
+    x = torch.from_numpy(random.standard_normal((60, nodes)) * 2).float()
+    with pytest.warns(InputWarning, match="falls into 6,000 parts, 6,000 of them single nodes"):
+        fitted = sparse_fit.fit(x[:50], x[50:], graph)
+    assert fitted.precision.Q.nnz == nodes
+    drawn_from = fitted.draw(torch.from_numpy(random.standard_normal((200, nodes))))
+    close(drawn_from.std(), 2.0, 0.02)
+    y = torch.where(torch.arange(nodes) % 2 == 0, math.nan, x[:1].double())
+    posterior = fitted.condition(Observations(y))
+    assert fitted.modes.shape[1] == 0
+    assert not posterior.mean[0, ::2].any()
 
 
 def test_a_large_graph_in_parts_says_so(monkeypatch):

@@ -121,6 +121,24 @@ def test_the_network_of_large_graphs_has_no_matrix_of_nodes(network):
     assert net.is_zero
 
 
+def test_with_products_of_low_rank_it_is_the_function_of_small_graphs(network, monkeypatch):
+    setting = nodenet.Setting(width=8, blocks=2, time_dim=8)
+    by_products = nodenet.NodeNet(network[0].spectrum, setting)
+    monkeypatch.setattr(graphs, "LARGE", 4096)
+    whole = nodenet.NodeNet(Graph.from_coordinates(PLACES).spectrum, setting)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in by_products.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+        state = by_products.state_dict()
+        for k in range(setting.blocks):
+            far = (state.pop(f"blocks.{k}.{name}") for name in ("from_far", "to_far"))
+            state[f"blocks.{k}.A"] = next(far) @ next(far).T
+        whole.load_state_dict(state)
+        x, t = torch.randn(5, NODES), torch.rand(5, 1)
+        close(by_products(x, t).numpy(), whole(x, t).numpy(), 1e-5)
+
+
 def test_other_methods_are_refused_with_their_name(network):
     graph, train, val = network
     for method in ("grcd-rho3", "edm", "gad"):
