@@ -282,8 +282,8 @@ def cluster() -> str:
     return (
         f"{result['nodes']} nodes, {result['rows']:,} rows, a thread a process, the quickest of {result['repeats']}."
         " Asked for: 1.7 for training, 1.8 for filling. Seconds of training are those of updates and validations;"
-        " those of filling are of whole commands, the start of the workers included, some ten seconds; beside their ratio"
-        f" that of the time from the first file to the last. {result['note']}\n\n"
+        " those of filling are of whole commands, the start of the workers included, some ten seconds; beside their"
+        f" ratio that of the time from the first file to the last. {result['note']}\n\n"
         f"{table(header, rows)}\n\n{table(columns, filled)}"
     )
 
