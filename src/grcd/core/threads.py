@@ -26,11 +26,12 @@ def each(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
     So results do not depend on how many there are.
     """
     threads = torch.get_num_threads()
-    pool = ThreadPoolExecutor(min(threads, len(items)) or 1, initializer=torch.set_num_threads, initargs=(1,))
     try:
-        return list(pool.map(work, items))
+        with ThreadPoolExecutor(
+            min(threads, len(items)) or 1, initializer=torch.set_num_threads, initargs=(1,)
+        ) as pool:
+            return list(pool.map(work, items))  # what fails leaves the rest undone
     finally:
-        pool.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)
 
 

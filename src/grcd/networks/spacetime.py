@@ -21,7 +21,7 @@ Sampling by the reverse process of that mean and variance, from level ``q`` to `
 
 has exact marginals at zero residual whatever the number of steps, and calibrated ones soon after.
 
-Without gradients, on a GPU, attention over steps and the MLP are one kernel each (see ``block_kernels``).
+Attention over steps and the MLP have a kernel each for sampling on a GPU, not in use yet (see ``block_kernels``).
 
 Every norm is scaled and shifted by the level, ``log q / 4`` in sines and cosines through an MLP. A column's embedding
 is the sum of its node's and its channel's.

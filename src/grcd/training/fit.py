@@ -74,7 +74,7 @@ def fit(
     reason = large.NOT_WANTED if config.backbone == "none" else few(method, len(z_val))
     if not reason and (space.graph.large or config.minutes):
         decided = settle(lambda: _decided(space, config, device, method, seconds, budget.left(until)))
-        reason = large.words(config, space.d) if decided.get("backbone") == "none" else ""
+        reason = no_time(config, space) if decided.get("backbone") == "none" else ""
         config = config.changed(decided)
     if reason:
         diffusion = bound(space, config, process, reference, Nothing(), {})
@@ -131,6 +131,12 @@ def alone(space: SignalSpace, config: Config, device: torch.device) -> bool:
         return True
     left = 60 * config.minutes if config.minutes else math.inf
     return space.graph.large and large.hopeless(space, config, device, left)
+
+
+def no_time(config: Config, space: SignalSpace) -> str:
+    """That there will be no network for want of time."""
+    time = f"{config.minutes:g} minutes" if config.minutes else "an hour"
+    return f"a network on {space.d:,} nodes cannot be trained in {time} here"
 
 
 def few(method: methods.Method, validating: int) -> str:

@@ -21,7 +21,7 @@ from .config import Config
 
 SPEED = {"cpu": 2e10, "cuda": 1e13}  # operations a second
 SHARE = 4  # of a device's memory, what activations may take is one part in so many
-NARROWEST = 8
+NARROWEST = 8  # width that a budget of time goes down to (see ``budget.of_moments``)
 NOT_WANTED = "no network was asked for"
 
 
@@ -44,8 +44,8 @@ def updates(space: SignalSpace, config: Config, device: torch.device, left: floa
 
 def hopeless(space: SignalSpace, config: Config, device: torch.device, left: float) -> bool:
     """Whether there is no time for a network by arithmetic; within a budget, not for a narrow one either."""
-    narrow = config.changed({"width": NARROWEST}) if math.isfinite(left) else config
-    return updates(space, narrow, device, left) < _least(config)
+    narrow = min(NARROWEST, config.width) if math.isfinite(left) else config.width
+    return updates(space, config.changed({"width": narrow}), device, left) < _least(config)
 
 
 def _least(config: Config) -> int:
@@ -68,11 +68,3 @@ def decided(
         return none if device.type == "cpu" and config.max_updates * seconds(own) > LONG else own
     found = of_moments(usual, lambda own: seconds({"batch": usual["batch"]} | dict(own)), left)
     return none if found["max_updates"] < _least(config) else found | {"batch": usual["batch"]}
-
-
-def words(config: Config, nodes: int) -> str:
-    """Why there is no network."""
-    if config.backbone == "none":
-        return NOT_WANTED
-    time = f"{config.minutes:g} minutes" if config.minutes else "an hour"
-    return f"a network on {nodes:,} nodes cannot be trained in {time} here"
