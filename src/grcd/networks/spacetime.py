@@ -40,10 +40,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from . import block_kernels as kernels
+from .attention import attended
 
 FREQUENCIES = 16
 LOG_VARIANCE = (-8.0, 4.0)  # how far s may go
-SHORT = 64  # steps
 
 Answer = tuple[Tensor, Tensor]  # F and s, (batch, steps, columns) each
 Network = Callable[[Tensor, Tensor, Tensor, Tensor], Answer]  # what ``SpaceTimeNet.forward`` takes
@@ -80,15 +80,6 @@ class Attention(nn.Module):
         mixed = attended(q, k, v).unflatten(0, (batch, -1))
         mixed = mixed.permute(0, 3, 1, 2, 4) if self.over == 1 else mixed.permute(0, 1, 3, 2, 4)
         return self.outward(mixed.flatten(3))
-
-
-def attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:  # (batch, heads, sequence, width of a head) each
-    """Softmax attention. Short sequences on a GPU go to the kernel with small tiles, twice as fast there: the one that
-    the library would choose pads them to 128."""
-    if q.is_cuda and q.dtype == torch.bfloat16 and q.shape[2] <= SHORT and q.shape[3] % 8 == 0:
-        gradients = torch.is_grad_enabled()
-        return torch.ops.aten._scaled_dot_product_efficient_attention(q, k, v, None, gradients)[0]
-    return F.scaled_dot_product_attention(q, k, v)
 
 
 class Block(nn.Module):
