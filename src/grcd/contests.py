@@ -35,6 +35,7 @@ from .diffusion.conditional import Conditional
 from .evaluation import competitors, guesses, hiding
 from .evaluation.contest import COLUMNS, MOMENTS, NETWORK, REFERENCE, SIMPLE, Contest, Found, Process, decided, foretold
 from .evaluation.guesses import Filler, Guesses, filler
+from .evaluation.hiding import OUTAGES
 from .evaluation.windows import moments
 from .runs.contents import Trained
 from .runs.series import TrainedSeries, plain_rows
@@ -61,7 +62,8 @@ WORK = {"cpu": 7e5, "cuda": 2e8, "reference": 2e7}  # readings that are drawn fo
 MOST_COLUMNS = {"neighbours": 250, "iterative": 250, "regression": 60}  # that scikit-learn's imputers are asked for
 NEARLY = 0.999  # a line, and far from its ends as wide as any reading
 RHO = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, LINE)
-FUTURE, AHEAD = "future", ("mean", "calendar", "line")  # a family of its own, and who foretells
+FUTURE = "future"  # a family of its own
+IN_TIME = ("mean", "calendar", "line")  # who foretells, and fills rows of which nothing was read
 LEAST = 40  # training rows, and one a column, without which no law of single rows stands beside the reference
 WEIGHTS: dict[str, tuple] = {  # of single rows
     "plain": (False, True),
@@ -105,7 +107,7 @@ def of_series(trained: TrainedSeries, parts: dict[str, Series], covariates: Cova
             of_part = SeriesModel(replace(trained, model=again, plain=plain))
             held.append(Held(of_part, learned, *_around(train, part, inside, length)))
     unit = model.units[0] if len(model.units) == 1 else "sd"
-    return _contest(held, steps, unit, hiding.spells(train, steps), covariates)
+    return _contest(held, steps, unit, hiding.lengths(train, steps), covariates)
 
 
 def _scaled(trained: TrainedSeries, values: np.ndarray) -> np.ndarray:  # (rows, nodes, channels) twice
@@ -140,7 +142,7 @@ def of_signals(trained: Trained, config: Config, parts: dict[str, Series], unit:
             again = replace(trained, diffusion=diffusion, normalizer=normalizer, plain=plain)
             around = _around(train, part, inside, PIECE * STEPS)
             held.append(Held(Alone(SignalModel(again, config.limits(), Memory())), learned, *around))
-    return _contest(held, STEPS, unit, hiding.spells(train, STEPS), None)
+    return _contest(held, STEPS, unit, hiding.lengths(train, STEPS), None)
 
 
 def _in_doubles(*parts: Series) -> Iterator[Series]:
@@ -269,12 +271,14 @@ def _parts(train: Series, margin: int) -> Iterator[tuple[list[slice], list[slice
 
 
 def _contest(
-    held: list[Held], steps: int, unit: str, lengths: np.ndarray | None, covariates: Covariates | None
+    held: list[Held], steps: int, unit: str, lengths: dict[str, np.ndarray], covariates: Covariates | None
 ) -> dict | None:
     found = dict[str, Found]()
     columns, known = held[0].train.values[0].size, {} if covariates is None else {"covariates": covariates}
     names = [name for name in SIMPLE if columns <= MOST_COLUMNS.get(name, columns)]
+    single = isinstance(held[0].model, Alone)
     kinds = hiding.FAMILIES if held[0].train.values.shape[2] == 1 else hiding.OF_SEVERAL
+    kinds = kinds if single else (*kinds, OUTAGES)
     with (
         bar("comparing with simple competitors", len(kinds) + len(held)) as advance,
         warnings.catch_warnings(),
@@ -284,19 +288,21 @@ def _contest(
         for each in held:
             simple.append(_simple(each.train, names))
             advance(len(simple), "competitors")
+        in_time = [{name: each[name] for name in IN_TIME if name in each} for each in simple]
         for done, family in enumerate(kinds):
+            asked = in_time if family == OUTAGES else simple
             with quiet():
-                guessed = _guessed(held, simple, family, steps, lengths, known, _settled(family, found))
+                guessed = _guessed(held, asked, family, steps, lengths, known, _settled(family, found))
             advance(len(held) + done + 1, family)
             if guessed is not None:
                 found[family] = guessed
     if not found:
         return None
-    families, ahead, single = decided(found), None, isinstance(held[0].model, Alone)
+    families, ahead = decided(found), None
     if not single:
         with quiet(), warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
-            ahead = _guessed(held, [{k: f[k] for k in AHEAD if k in f} for f in simple], FUTURE, steps, None, known)
+            ahead = _guessed(held, in_time, FUTURE, steps, {}, known)
     rows, of_unit = sum(int(each.inside.sum()) // each.times for each in held), f" {unit}" if unit else ""
     stretches = sum(each.model is not held[0].model for each in held)
     future = None if ahead is None else foretold(ahead)
@@ -316,7 +322,7 @@ def _guessed(
     simple: list[dict[str, Filler]],
     family: str,
     steps: int,
-    lengths: np.ndarray | None,
+    lengths: dict[str, np.ndarray],
     known: dict[str, Any],
     settled: tuple[float, ...] = (),
 ) -> Found | None:
@@ -327,7 +333,7 @@ def _guessed(
         return None
     processes: dict[str, Process] = {COLUMNS: _columns(held, hidden, known, settled)}
     enough = len(held[0].train) >= max(LEAST, held[0].train.values[0].size)
-    if enough and family != FUTURE and all(each.model.has_moments for each in held):
+    if enough and family not in (FUTURE, OUTAGES) and all(each.model.has_moments for each in held):
         tuned = (held, hidden) if family != "sensors" else _each_in_turn(held)
         processes[MOMENTS] = _moments(*tuned, known)
     sd = _units(held[0].train)
@@ -352,7 +358,7 @@ def _settled(family: str, found: dict[str, Found]) -> tuple[float, ...]:
     return tuple(min(rho, NEARLY) for rho in process.rho)
 
 
-def _hidden(family: str, held: Held, steps: int, lengths: np.ndarray | None, first: int) -> np.ndarray:
+def _hidden(family: str, held: Held, steps: int, lengths: dict[str, np.ndarray], first: int) -> np.ndarray:
     """Every stretch has something else hidden, by seeds from ``first`` on; of the future its last rows. What is silent
     throughout is silent around a stretch too, all else is read there."""
     rows = held.rows
@@ -362,8 +368,9 @@ def _hidden(family: str, held: Held, steps: int, lengths: np.ndarray | None, fir
             last = s.start + int(np.flatnonzero(held.inside[s]).max(initial=-1)) + 1
             ends[max(s.start + 1, last - _horizon(steps)) : s.stop] = True
         return ends[:, None, None] & ~np.isnan(rows.values)
-    parts = [rows.rows(s) for s in rows.stretches]
-    hidden = np.concatenate([hiding.hidden(family, part, steps, first + k, lengths) for k, part in enumerate(parts)])
+    own = lengths.get(family)
+    parts = enumerate(rows.rows(s) for s in rows.stretches)
+    hidden = np.concatenate([hiding.hidden(family, part, steps, first + k, own) for k, part in parts])
     return hidden if family in hiding.SILENT else hidden & held.inside[:, None, None]
 
 

@@ -48,7 +48,7 @@ def test_spells_are_as_long_as_those_of_the_table():
     x = np.ones((400, 6, 1))
     for k in range(20):
         x[20 * k + 2 : 20 * k + 9, k % 6] = np.nan
-    lengths = hiding.spells(Series(x), 8)
+    lengths = hiding.lengths(Series(x), 8)["spells"]
     assert lengths.tolist() == [7] * 20
     hidden = hiding.hidden("spells", Series(np.ones((400, 6, 1))), 8, 1, lengths)
     ends = naive_runs(hidden[..., 0], [slice(0, 400)])
@@ -56,7 +56,7 @@ def test_spells_are_as_long_as_those_of_the_table():
     assert inside.any()
     assert (ends[inside] >= 7).all()
     assert 0.05 < hidden.mean() < 0.2
-    assert hiding.spells(Series(x[:150]), 8) is None  # too few to tell
+    assert not hiding.lengths(Series(x[:150]), 8)  # too few to tell
 
 
 def test_one_of_several_channels_is_silent_and_such_gaps_are_told_from_silent_sensors():
@@ -79,3 +79,47 @@ def test_one_of_several_channels_is_silent_and_such_gaps_are_told_from_silent_se
 
 def test_of_one_channel_nothing_is_beside_a_gap():
     assert (hiding.families(Series(np.full((30, 4, 1), np.nan)), 8) == 2).all()
+
+
+def test_an_outage_takes_whole_rows_a_tenth_of_all_and_never_all_of_a_stretch():
+    there = np.random.RandomState(0).random_sample((600, 5, 2)) < 0.9
+    series = Series(np.where(there, 1.0, np.nan))
+    hidden = hiding.hidden("outages", series, 12, seed=3)
+    down = hidden.any(axis=(1, 2))
+    assert np.array_equal(hidden, there & down[:, None, None])
+    of_seeds = [hiding.hidden("outages", series, 12, seed).any(axis=(1, 2)).mean() for seed in range(40)]
+    assert 0.08 < np.mean(of_seeds) < 0.11
+    found = hiding.runs(Series(np.where(down, np.nan, 1.0)[:, None, None]))[down]
+    assert found.min() == 1
+    assert found.max() <= 12  # two of six, one after the other
+    for rows in (2, 3, 9):
+        some = hiding.hidden("outages", Series(np.ones((rows, 4, 1))), 30, seed=rows).any(axis=(1, 2))
+        assert 0 < some.sum() <= max(1, rows // 2) + 1
+        assert not some.all()
+    own = hiding.hidden("outages", series, 12, 3, np.full(10, 5)).any(axis=(1, 2))
+    found = hiding.runs(Series(np.where(own, np.nan, 1.0)[:, None, None]))[:, 0, 0]
+    assert (found[:595][own[:595]] >= 5).all()
+
+
+def test_a_row_of_which_next_to_nothing_was_read_is_part_of_an_outage():
+    x = np.ones((200, 40, 1))
+    x[:, 7] = np.nan  # a silent sensor: 39 others
+    x[20:23], x[50, 1:], x[60, 2:] = np.nan, np.nan, np.nan  # one of 39 is less than a twentieth, two are not
+    place = hiding.KINDS.index("outages")
+    found = hiding.families(Series(x), 8)[..., 0]
+    others = np.delete(found, 7, axis=1)
+    assert (others[20:23] == place).all()
+    assert (others[50, 1:] == place).all()
+    assert (others[60, 2:] == 0).all()
+    assert (found[:, 7] == 2).all()
+    assert not (hiding.families(Series(x[:, :1]), 8) == place).any()  # of one column nothing is beside it
+    for row in range(80, 180, 9):
+        x[row : row + 4] = np.nan
+    assert np.array_equal(hiding.lengths(Series(x), 8)["outages"], [1, 3] + 12 * [4])
+
+
+def test_a_long_outage_is_no_silent_sensor():
+    x = np.ones((200, 6, 2))
+    x[30:130] = np.nan
+    found = hiding.families(Series(x), 8)
+    assert (found[30:130] == hiding.KINDS.index("outages")).all()

@@ -44,7 +44,7 @@ from ..tasks.columns import Columns
 from ..tasks.moments import Moments
 from . import competitors
 from .guesses import Guesses
-from .hiding import OF_SEVERAL
+from .hiding import KINDS, OUTAGES
 
 COLUMNS, MOMENTS, REFERENCE, NETWORK = "columns", "moments", "reference", "diffusion"
 OURS = (COLUMNS, MOMENTS, REFERENCE, NETWORK)
@@ -59,7 +59,7 @@ TITLES = {
 }
 WORDS = {
     **{"points": "scattered readings", "spells": "silent spells", "sensors": "silent sensors"},
-    **{"channels": "single silent variables", "future": "rows to come"},
+    **{"channels": "single silent variables", OUTAGES: "rows of which nothing was read", "future": "rows to come"},
 }
 Process = Columns | Moments
 PROCESSES: dict[str, type[Process]] = {COLUMNS: Columns, MOMENTS: Moments}
@@ -163,8 +163,10 @@ class Contest:
 
     def near(self, family: str) -> Family:
         """A family, or the one nearest to it that was tried."""
-        place = OF_SEVERAL.index(family)
-        return self.families[min(self.families, key=lambda name: abs(OF_SEVERAL.index(name) - place))]
+        if family in self.families:
+            return self.families[family]
+        place = KINDS.index("spells" if family == OUTAGES else family)
+        return self.families[min(self.families, key=lambda name: abs(KINDS.index(name) - place))]
 
     def lost(self) -> dict[str, list[str]]:
         """Where a competitor is ahead, or seems to be by more than ``SLIGHT``: by how much, in sentences, by family."""
@@ -192,7 +194,7 @@ class Contest:
         """What the gaps of a table are filled by: a candidate, with its process if it has one, and where; of gaps by
         family (any shape; see ``hiding.families``)."""
         ways = dict[Way, np.ndarray]()
-        for place, name in enumerate(OF_SEVERAL):
+        for place, name in enumerate(KINDS):
             where = families == place
             family = self.near(name)
             for channel in map(int, family.apart):
@@ -202,9 +204,18 @@ class Contest:
             _put(ways, family.way(), where)
         return ways
 
+    def with_outages(self) -> Contest:
+        """Of a model of windows that did not try outages (an older run): as spells, but never row by row, since rows of
+        which nothing was read say nothing of themselves."""
+        near = self.near(OUTAGES)
+        if self.single or OUTAGES in self.families or MOMENTS not in {near.won, *near.apart.values()}:
+            return self
+        own = replace(near, won=REFERENCE if near.won == MOMENTS else near.won, apart={})
+        return replace(self, families=self.families | {OUTAGES: own})
+
     def warn(self, families: np.ndarray) -> None:
         """Say so where a competitor is ahead in families of these gaps."""
-        there = {name for place, name in enumerate(OF_SEVERAL) if (families == place).any()}
+        there = {name for place, name in enumerate(KINDS) if (families == place).any()}
         for name, sentences in self.lost().items():
             for words in sentences if name in there else ():
                 warnings.warn(words, InputWarning, stacklevel=4)
@@ -404,7 +415,7 @@ def ways(contest: Contest | None, posterior: str, families: np.ndarray) -> dict[
     if posterior == "auto":
         if contest is not None:
             contest.warn(families)
-        return {} if contest is None else contest.ways(families)
+        return {} if contest is None else contest.with_outages().ways(families)
     tried = {} if contest is None else contest.families
     own = {
         name: replace(family, won=posterior, apart={}) for name, family in tried.items() if getattr(family, posterior)

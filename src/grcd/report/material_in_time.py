@@ -1,7 +1,7 @@
 """What a report on a run of windows shows: hidden readings filled, rows foretold, windows made up, and the truth.
 
 Held-out rows are looked at in **pieces** of a few windows each, evenly spaced, as many as the work of drawing allows;
-every piece is filled with readings hidden by three families (see ``evaluation/hiding``). Forecasts end at rows evenly
+every piece is filled with readings hidden by four families (see ``evaluation/hiding``). Forecasts end at rows evenly
 spaced over all held-out ones. Generated windows begin when training windows did.
 """
 
@@ -103,17 +103,18 @@ class SeriesMaterial:
         gathering = _Gathering(model, data, nfe, seed, {} if covariates is None else {"covariates": covariates})
         held = gathering.held()
         pieces = _picked(data, held)
-        with bar("filling and foretelling", 6) as advance:
+        kinds = (*hiding.FAMILIES, hiding.OUTAGES)
+        with bar("filling and foretelling", len(kinds) + 3) as advance:
             gaps = {}
-            for done, family in enumerate(hiding.FAMILIES):
+            for done, family in enumerate(kinds):
                 gaps[family] = gathering.filled(pieces, family)
                 advance(done + 1, family)
             ahead = gathering.foretold()
-            advance(4, "forecasts")
+            advance(len(kinds) + 1, "forecasts")
             x = gathering.generated(n) if own is None else own[evenly(len(own), MOST_WINDOWS)]
-            advance(5, "windows")
+            advance(len(kinds) + 2, "windows")
             day = gathering.day()
-            advance(6, "a day")
+            advance(len(kinds) + 3, "a day")
         made = f"{nfe} network evaluations" if model.result.get("network", True) else "from the reference"
         how = f"{made}, seed {seed}" if own is None else "as they came"
         return cls(

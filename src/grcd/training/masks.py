@@ -4,15 +4,20 @@
 | --- | --- |
 | points | readings here and there, 5 to 60 % of them |
 | spells | some columns, or all channels of some nodes, silent for half a window or longer; and a few points |
+| outages | most nodes, half of the time all of them, at once, for a row or up to half a window |
 | sensors | some nodes, all the time; and a few points |
 | channels | some channels, at all nodes and all the time |
 | future | everything after some step |
 | nothing | nothing is observed: everything is hidden |
 | everything | everything is observed but one reading in a hundred |
+| recorded | what another window of the same rows lacks by itself; and a few points |
 
 A window has at least one reading hidden, unless it was missing by itself: what never was recorded is neither hidden nor
 observed. A family that a window has no use for (channels of one variable, the future of one moment) leaves its share to
 the others. A mask depends on the stream and on the number of its window, not on the windows beside it.
+
+Gaps that users will have are like those that their table has: of AQI-36's missing readings seven in ten are missing at
+half of the stations or more at once. So ``recorded`` occurs twice as often as readings are missing.
 """
 
 from __future__ import annotations
@@ -28,7 +33,28 @@ from ..core.streams import Stream
 from ..graphs.space import SignalSpace
 
 SCALARS = 3  # uniform numbers a window, and a column
-FEW = 0.1  # of readings are points beside spells or sensors, at most
+FEW = 0.1  # of readings are points beside spells, sensors or recorded gaps, at most
+RECORDED = 2.0  # weight of recorded gaps, by the share of readings that is missing; as others' are in ``FAMILIES``
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """What some rows lack by themselves."""
+
+    missing: Tensor  # (rows, columns) of bool
+    starts: Tensor  # (windows,) first rows of windows
+    share: float  # of readings that are missing
+
+    @classmethod
+    def of(cls, z: Tensor, starts: Tensor) -> Gaps:  # (rows, columns), NaN where missing; (windows,)
+        """Of the rows in which windows start."""
+        missing = z.isnan()
+        return cls(missing, starts, float(missing[starts].double().mean()) if len(starts) else 0.0)
+
+    def drawn(self, u: Tensor, steps: int) -> Tensor:  # (masks,) uniform -> (masks, steps, columns)
+        """Those of windows by number."""
+        chosen = self.starts[(u * len(self.starts)).long().clamp(max=len(self.starts) - 1)]
+        return self.missing[chosen[:, None] + torch.arange(steps, device=chosen.device)]
 
 
 @dataclass(frozen=True)
@@ -39,9 +65,10 @@ class Uniform:
     columns: Tensor  # (SCALARS, windows, 1, columns)
     readings: Tensor  # (windows, steps, columns)
     channels: int
+    gaps: Gaps | None = None
 
     @classmethod
-    def drawn(cls, stream: Stream, numbers: list[int], space: SignalSpace) -> Uniform:
+    def drawn(cls, stream: Stream, numbers: list[int], space: SignalSpace, gaps: Gaps | None = None) -> Uniform:
         columns = space.d // space.steps
         sizes = [1, SCALARS, SCALARS * columns, space.d]  # the first one chose the family
         _, scalars, by_column, by_reading = stream.uniform(numbers, sum(sizes)).split(sizes, dim=1)
@@ -50,6 +77,7 @@ class Uniform:
             by_column.unflatten(1, (SCALARS, 1, columns)).movedim(1, 0),
             by_reading.unflatten(1, (space.steps, columns)),
             space.channels,
+            gaps,
         )
 
     @property
@@ -80,6 +108,15 @@ def _spells(u: Uniform) -> Tensor:
     return spell | (u.readings < FEW * u.windows[1])
 
 
+def _outages(u: Uniform) -> Tensor:
+    steps = len(u.steps)
+    length = 1 + (u.windows[1].square() * (steps // 2)).floor()
+    begun = _least(u.readings[..., :1], (0.05 + 0.45 * u.windows[0]) / length)  # (windows, steps, 1)
+    since = (u.steps - u.steps.T) % steps  # what goes on after the last row went on before the first
+    down = (begun.mT & (since < length)).any(dim=2, keepdim=True)
+    return down & (u.nodes[0] <= torch.where(u.windows[2] < 0.5, 1.0, u.windows[2]))
+
+
 def _sensors(u: Uniform) -> Tensor:
     return _least(u.nodes[0], 0.02 + 0.5 * u.windows[0]) | (u.readings < FEW * u.windows[1])
 
@@ -103,6 +140,12 @@ def _everything(u: Uniform) -> Tensor:
     return _least(u.readings, 0.01)
 
 
+def _recorded(u: Uniform) -> Tensor:
+    assert u.gaps is not None
+    found = u.gaps.drawn(u.windows[0].flatten(), len(u.steps))
+    return found | _least(u.readings, FEW * u.windows[1])
+
+
 class Family(NamedTuple):
     """How often its masks occur, relative to the others; and how they are made."""
 
@@ -113,33 +156,40 @@ class Family(NamedTuple):
 FAMILIES = {
     "points": Family(0.41, _points),
     "spells": Family(0.37, _spells),
+    "outages": Family(0.08, _outages),
     "sensors": Family(0.08, _sensors),
     "channels": Family(0.15, _channels),
     "future": Family(0.08, _future),
     "nothing": Family(0.04, _nothing),
     "everything": Family(0.02, _everything),
+    "recorded": Family(0.0, _recorded),  # by how much is missing
 }
 
 
-def shares(space: SignalSpace) -> dict[str, float]:
-    """How often each family occurs in windows of a space."""
-    useless = {"channels": space.channels == 1, "future": space.steps == 1, "spells": space.steps == 1}
+def shares(space: SignalSpace, missing: float = 0.0) -> dict[str, float]:
+    """How often each family occurs in windows of a space, of whose readings a share is ``missing``."""
+    single = space.steps == 1
+    useless = {"channels": space.channels == 1, "future": single, "spells": single, "outages": single}
     weights = {name: family.weight for name, family in FAMILIES.items() if not useless.get(name, False)}
+    weights = {name: weight for name, weight in (weights | {"recorded": RECORDED * missing}).items() if weight}
     return {name: weight / sum(weights.values()) for name, weight in weights.items()}
 
 
-def families(stream: Stream, number: int, windows: int, space: SignalSpace) -> list[str]:  # (windows,)
-    """The family of each window's mask, from window ``number`` on."""
-    names, edges = list(shares(space)), torch.tensor(list(shares(space).values()), dtype=torch.float64).cumsum(0)
+def families(stream: Stream, number: int, windows: int, space: SignalSpace, missing: float = 0.0) -> list[str]:
+    """The family of each window's mask (windows,), from window ``number`` on."""
+    expected = shares(space, missing)
+    names, edges = list(expected), torch.tensor(list(expected.values()), dtype=torch.float64).cumsum(0)
     u = stream.uniform(range(number, number + windows), 1)[:, 0].cpu()
     return [names[k] for k in torch.bucketize(u, edges, right=True).clamp(max=len(names) - 1).tolist()]
 
 
-def masks(stream: Stream, number: int, space: SignalSpace, observed: Tensor) -> Tensor:  # (windows, d) of bool
-    """What is hidden of windows ``number``, ``number + 1``, ... of which ``observed`` (windows, d) was recorded."""
-    chosen, hidden = families(stream, number, len(observed), space), torch.zeros_like(observed)
+def masks(stream: Stream, number: int, space: SignalSpace, observed: Tensor, gaps: Gaps | None = None) -> Tensor:
+    """What is hidden (windows, d) of windows ``number``, ``number + 1``, ... of which ``observed`` (windows, d) was
+    recorded; other windows have ``gaps`` of their own."""
+    missing = 0.0 if gaps is None else gaps.share
+    chosen, hidden = families(stream, number, len(observed), space, missing), torch.zeros_like(observed)
     for name in dict.fromkeys(chosen):
         rows = [row for row, family in enumerate(chosen) if family == name]
-        uniform = Uniform.drawn(stream, [number + row for row in rows], space)
+        uniform = Uniform.drawn(stream, [number + row for row in rows], space, gaps)
         hidden[rows] = FAMILIES[name].hidden(uniform).flatten(1)
     return hidden & observed

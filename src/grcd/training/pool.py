@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ from ..core.streams import Stream
 from ..diffusion.conditional import LEAST_SD, features
 from ..graphs.space import SignalSpace
 from ..references.reference import Reference
-from .masks import masks
+from .masks import Gaps, masks
 
 MOST_WEIGHT = 4.0  # of a reading in the loss, over the mean of its window: few readings do not rule
 CHUNK = 1 << 22  # readings whose posteriors are taken together
@@ -42,6 +43,11 @@ class Fold:
     starts: Tensor  # (windows,) first rows of windows, none of which crosses a break
     reference: Reference
     scale: Tensor | None = None  # (rows, columns) what a z-score of one is in units; None: the same for all
+
+    @cached_property
+    def gaps(self) -> Gaps:
+        """What the rows of its windows lack by themselves."""
+        return Gaps.of(self.z, self.starts)
 
     def windows(self, starts: Tensor, steps: int) -> Tensor:  # (windows, steps)
         """The rows of windows."""
@@ -161,7 +167,7 @@ def _posteriors(space: SignalSpace, fold: Fold, starts: Tensor, stream: Stream, 
     rows = fold.windows(starts, space.steps)
     z = fold.z[rows].flatten(1)
     recorded = ~z.isnan()
-    hidden = masks(stream, number, space, recorded)
+    hidden = masks(stream, number, space, recorded, fold.gaps)
     with arithmetic():  # factors of covariances want full precision
         posterior = fold.reference.posterior(z, recorded & ~hidden)
     spread = posterior.sd.clamp(min=LEAST_SD)
