@@ -29,19 +29,27 @@ positive = st.floats(1e-5, 1.0)
 
 
 @examples(60)
-@given(pair=positive, update=positive, validation=positive, after=st.floats(0, 100), left=st.floats(1, 1e4))
-def test_what_is_decided_ends_in_time(pair, update, validation, after, left):
+@given(
+    pair=positive,
+    update=positive,
+    validation=positive,
+    after=st.floats(0, 100),
+    left=st.floats(1, 1e4),
+    seen=st.integers(0, 50_000),
+)
+def test_what_is_decided_ends_in_time(pair, update, validation, after, left, seen):
     def pace(width):
         return Pace(pair, update * width / 32, validation * width / 32, after)
 
-    settled = budget.of_windows(USUAL, pace, lambda: left)
+    settled = budget.of_windows(USUAL, pace, lambda: left, seen)
     if settled["max_updates"] == 0:  # not even the narrowest network would get its least
         own = pace(16)
         enough = left * MARGIN - after - (1 + budget.VALIDATIONS) * own.validation
         assert enough < LEAST * (own.update + USUAL["batch"] * own.pair) * (1 + 1e-9) + own.update
         return
     assert settled["max_updates"] >= LEAST
-    assert settled["pool"] <= min(USUAL["pool"], settled["max_updates"] * USUAL["batch"])
+    assert settled["pool"] <= min(4 * USUAL["pool"], settled["max_updates"] * USUAL["batch"])
+    assert settled["max_updates"] <= max(2 * USUAL["max_updates"], 16 * seen / USUAL["batch"])
     total = pace(settled["width"]).total(settled["max_updates"], settled["pool"], settled["validate_every"])
     assert total <= MARGIN * left * (1 + 1e-9)
 
@@ -55,6 +63,18 @@ def test_more_time_is_never_a_smaller_network_or_fewer_updates_of_the_same():
     assert sizes == sorted(sizes)
     assert sizes[0] == (0, 0)
     assert [size for size, _ in itertools.groupby(width for width, _ in sizes)] == [0, 16, 32, 64]
+
+
+def test_more_windows_are_worth_more_updates_and_more_pairs_by_hand():
+    pace = Pace(0.004, 0.08, 0.0)
+    decided = [
+        budget.of_windows(USUAL, lambda width: pace, lambda: 2000.0, windows) for windows in (0, 1000, 5000, 10**6)
+    ]
+    # 1,500 s: at most 15 % of them for 4 times 12,000 pairs, 192 s; the rest for updates of 80 ms
+    assert [each["max_updates"] for each in decided] == [3200, 3200, 10_000, 16_350]
+    assert [each["pool"] for each in decided] == [25_600, 25_600, 48_000, 48_000]
+    short = budget.of_windows(USUAL, lambda width: pace, lambda: 400.0, 10**6)  # 300 s: 12,000 pairs in 48 s
+    assert (short["pool"], short["max_updates"]) == (12_000, 3150)
 
 
 def test_moments_by_hand():

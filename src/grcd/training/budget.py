@@ -4,10 +4,11 @@
 everything before them is done and its seconds are known, and the settings that fit into what is left are written down.
 Training then is what it is with those settings, wherever it is repeated.
 
-**Windows.** What is left after a margin is spent on posteriors of pairs, at most a ``POSTERIORS`` share, and on
-updates. Of the usual width, half of it and twice of it that width is taken which gets as many updates as it needs; a
-wide network that is stopped early is worse than a narrow one that is not. Where not even ``LEAST`` updates of the
-narrowest fit, the reference stands alone.
+**Windows.** What is left after a margin is spent on posteriors of pairs, at most a ``POSTERIORS`` share (of more pairs
+than usual a ``MORE`` share), and on updates, at most ``MOST`` times the usual ones, or as many as see every training
+window ``PASSES`` times: until then there is more to be learned. Of the usual width, half of it and twice of it that
+width is taken which gets as many updates as it needs; a wide network that is stopped early is worse than a narrow one
+that is not. Where not even ``LEAST`` updates of the narrowest fit, the reference stands alone.
 
 **Moments.** Updates as many as fit, at most the usual number: validation stops them when nothing is learned any more. A
 network that would get fewer than ``FEW`` is made narrower; where not even ``LEAST`` of the narrowest fit, the
@@ -29,11 +30,13 @@ from ..core.errors import InputError, InputWarning
 
 TIMED = ("width", "batch", "pool", "max_updates", "validate_every")  # what ``minutes`` decides
 MARGIN = 0.75  # of the time that is left is planned with: machines are not always as quick, and a contest comes after
-POSTERIORS = 0.4
+POSTERIORS, MORE = 0.4, 0.15
+POOL = 4.0  # times the usual pairs, at most
 LEAST, FEW = 100, 2_000
 WIDTHS = (2.0, 1.0, 0.5)  # times the usual one, from the best to the quickest
 NEEDED = {2.0: 1.0, 1.0: 0.5, 0.5: 0.0}  # share of the usual updates without which a narrower one is better
 MOST = 2.0  # times the usual updates
+PASSES = 16  # METR-LA's network gains until it has seen every window so often, and then no more
 VALIDATIONS = 10
 LONG = 3600.0  # seconds
 
@@ -76,31 +79,35 @@ def left(until: float) -> Callable[[], float]:
     return lambda: until - time.monotonic()
 
 
-def of_windows(usual: Mapping[str, Any], pace: Callable[[int], Pace], left: Callable[[], float]) -> dict[str, Any]:
+def of_windows(
+    usual: Mapping[str, Any], pace: Callable[[int], Pace], left: Callable[[], float], windows: int = 0
+) -> dict[str, Any]:
     """Settings that end in ``left()`` seconds, from the ``usual`` ones; no updates: there is no time for a network.
 
-    ``pace(width)`` measures; widths are multiples of ``usual["heads"]``.
+    ``pace(width)`` measures; widths are multiples of ``usual["heads"]``. ``windows``: how many there are to learn from.
     """
-    heads = usual["heads"]
+    heads, most = usual["heads"], max(round(MOST * usual["max_updates"]), PASSES * windows // usual["batch"])
     for factor in WIDTHS:
         width = max(heads, round(factor * usual["width"] / heads) * heads)
         own = pace(width)
-        updates, pairs = _fitting(usual, own, MARGIN * left())
+        updates, pairs = _fitting(usual, own, MARGIN * left(), most)
         if updates >= max(LEAST, NEEDED[factor] * usual["max_updates"]):
             every = max(1, math.ceil(updates / VALIDATIONS))
             return {"width": width, "pool": pairs, "max_updates": updates, "validate_every": every}
     return {"max_updates": 0}
 
 
-def _fitting(usual: Mapping[str, Any], pace: Pace, left: float) -> tuple[int, int]:
+def _fitting(usual: Mapping[str, Any], pace: Pace, left: float, most: int) -> tuple[int, int]:
     """Updates and pairs that fit."""
     left -= pace.after + (1 + VALIDATIONS) * pace.validation
-    batch = usual["batch"]
-    # Every update wants pairs of its own, as long as they cost less than their share and there are fewer than usual.
-    share = min(usual["pool"], int(POSTERIORS * max(left, 0.0) / max(pace.pair, 1e-9)))
+    batch, affordable = usual["batch"], max(left, 0.0) / max(pace.pair, 1e-9)
+    # Every update wants pairs of its own, as long as they cost less than their share.
+    share = max(
+        min(usual["pool"], int(POSTERIORS * affordable)), min(round(POOL * usual["pool"]), int(MORE * affordable))
+    )
     alone = int(max(left, 0.0) / (pace.update + batch * pace.pair))
     updates = alone if alone * batch <= share else int((left - share * pace.pair) / pace.update)
-    updates = min(updates, round(MOST * usual["max_updates"]))
+    updates = min(updates, most)
     return max(0, updates), max(1, min(share, updates * batch))
 
 

@@ -97,7 +97,7 @@ class Setting(Settings):
     def on(cls, device: torch.device, **settings: Any) -> Setting:
         """Defaults for a device, but for ``settings``: a CPU trains a small network, in minutes."""
         small: dict[str, Any] = {"width": 32, "blocks": 3, "pool": 12_000, "batch": 8, "lr": 2e-3}
-        small |= {"max_updates": 1_600, "validate_every": 200}
+        small |= {"max_updates": 2_400, "validate_every": 200}
         return cls(**(({} if device.type == "cuda" else small) | settings))
 
 

@@ -192,7 +192,8 @@ def _conditional(table: _Table, config: WindowConfig, hooks: _Hooks) -> tuple[Co
 
     def settled() -> dict[str, Any]:
         paces = conditional.paces(space, folds, validation, config)
-        return budget.of_windows(config.to_dict(), paces, budget.left(until))
+        windows = sum(len(fold.starts) for fold in folds)
+        return budget.of_windows(config.to_dict(), paces, budget.left(until), windows)
 
     if config.minutes:
         config = config.changed(hooks.settle(settled))
