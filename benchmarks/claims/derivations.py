@@ -73,6 +73,10 @@ DERIVED = {
         "diffusion/test_solvers.py",
         "test_dpm_multistep_equals_the_printed_updates_on_any_grid",
     ),
+    "A.6.2: with one seed all configurations get the same batches, noise and times": (
+        "training/test_loop.py",
+        "test_draws_depend_on_the_seed_and_the_update_and_on_nothing_else",
+    ),
     "A.6.5: the grid": ("diffusion/test_grids.py", "test_power_is_the_papers_law_step_by_step"),
 }
 

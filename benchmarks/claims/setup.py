@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from grcd.bench.suites import NEAR_ZERO, RHOS
 
-from . import efficiency
+from . import efficiency, hyperparameters
 from .evidence import (
     BUDGETS,
     GRCD,
@@ -40,6 +40,7 @@ def claims() -> Iterator[Claim]:
     yield from graphs()
     yield from noise()
     yield from training()
+    yield from hyperparameters.claims()
     yield from sampling()
     yield limits()
 
