@@ -23,6 +23,7 @@ from grcd.references.observations import Observations
 from grcd.references.stationary import Shrinkage, Stationary, lag_covariances
 from grcd.runs.folder import Run, read
 from grcd.training import conditional as training
+from grcd.training import masks as hiding
 from grcd.training.conditional import Setting, State, Update, Validation, fit, fresh_network, losses
 from grcd.training.masks import FAMILIES
 from grcd.training.muon import Muon, orthogonal
@@ -102,7 +103,7 @@ def test_a_pool_is_windows_masks_and_their_posteriors():
     pool = Pool.evenly(SPACE, source, 30, 0, "some")
     batch, recorded = pool.batch(slice(None)), ~windows.isnan()
     hidden, observed = batch.weight > 0, pool.sd == 0
-    assert hidden.any(1).float().mean() > 0.9
+    assert hidden.any(1).all()
     assert not (hidden & (observed | ~recorded)).any()  # a gap of its own is neither hidden nor observed
     assert torch.equal(hidden | observed, recorded)
     posterior = REFERENCE.posterior(windows, observed)
@@ -113,6 +114,26 @@ def test_a_pool_is_windows_masks_and_their_posteriors():
     weight = torch.where(hidden, posterior.sd * scale.reshape(30, D), 0)
     weight *= hidden.sum(1, keepdim=True) / weight.sum(1, keepdim=True).clamp(min=1e-9)
     close(batch.weight.double(), weight.clamp(max=4), 2e-3)
+
+
+def test_a_pool_and_the_judge_hide_what_other_windows_of_the_fold_lack(monkeypatch):
+    """Half of the windows lack their third row, and no family but that of recorded gaps is left."""
+    windows = regimes(200, 0).unflatten(1, (STEPS, NODES))
+    windows[::2, 2] = torch.nan
+    source = fold(windows.flatten(1))
+    close(source.gaps(STEPS).share, 1 / 8)
+    for name, family in FAMILIES.items():
+        monkeypatch.setitem(FAMILIES, name, family._replace(weight=0.0))
+    monkeypatch.setattr(hiding, "FEW", 1e-9)  # no points beside, but for one
+    hidden = (Pool.evenly(SPACE, source, 200, 0, "some").weight > 0).unflatten(1, (STEPS, NODES))
+    there, others = hidden[1::2, 2].all(1), hidden[:, [0, 1, 3]].flatten(1).sum(1)
+    assert 0.3 < there.float().mean() < 0.7  # as many as lack it
+    assert (others <= 1).all()
+    assert not hidden[::2, 2].any()
+    asked = []
+    monkeypatch.setattr(training, "masks", lambda *about: asked.append(about[4]) or hiding.masks(*about))
+    training.scores_of(fit(SPACE, [source], source, replace(SMALL, max_updates=0))[0], source, 0)
+    assert asked == [source.gaps(STEPS)]
 
 
 def test_a_pool_is_keyed_by_seed_and_takes_windows_of_all_folds_alike():

@@ -364,7 +364,7 @@ def scores_of(conditional: Conditional, fold: Fold, seed: int) -> Scores:
     starts = fold.starts[evenly(len(fold.starts), JUDGED)]
     rows = fold.windows(starts, space.steps)
     z = fold.z[rows].flatten(1)
-    hidden = masks(Stream(seed, "judged masks", device), 0, space, ~z.isnan(), fold.gaps)
+    hidden = masks(Stream(seed, "judged masks", device), 0, space, ~z.isnan(), fold.gaps(space.steps))
     observed = ~z.isnan() & ~hidden
 
     def noise(purpose: str, shape: tuple[int, int, int]) -> Tensor:

@@ -12,12 +12,12 @@
 | everything | everything is observed but one reading in a hundred |
 | recorded | what another window of the same rows lacks by itself; and a few points |
 
-A window has at least one reading hidden, unless it was missing by itself: what never was recorded is neither hidden nor
-observed. A family that a window has no use for (channels of one variable, the future of one moment) leaves its share to
-the others. A mask depends on the stream and on the number of its window, not on the windows beside it.
+A window of which anything was recorded has at least one reading hidden; what never was is neither hidden nor observed.
+A family that a window has no use for (channels of one variable, the future of one moment) leaves its share to the
+others. A mask depends on the stream and on the number of its window, not on the windows beside it.
 
-Gaps that users will have are like those that their table has: of AQI-36's missing readings seven in ten are missing at
-half of the stations or more at once. So ``recorded`` occurs twice as often as readings are missing.
+Gaps that users will have are like those that their table has: of the readings that AQI-36 lacks in its training rows,
+eight in ten are missing at half of the stations or more at once. So ``recorded`` occurs by how much is missing.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Gaps:
     share: float  # of readings that are missing
 
     @classmethod
-    def of(cls, z: Tensor, starts: Tensor) -> Gaps:  # (rows, columns), NaN where missing; (windows,)
-        """Of the rows in which windows start."""
-        missing = z.isnan()
-        return cls(missing, starts, float(missing[starts].double().mean()) if len(starts) else 0.0)
+    def of(cls, z: Tensor, starts: Tensor, steps: int) -> Gaps:  # (rows, columns), NaN where missing; (windows,)
+        """Of the rows of windows."""
+        missing, rows = z.isnan(), (starts[:, None] + torch.arange(steps, device=starts.device)).unique()
+        return cls(missing, starts, float(missing[rows].double().mean()) if len(rows) else 0.0)
 
     def drawn(self, u: Tensor, steps: int) -> Tensor:  # (masks,) uniform -> (masks, steps, columns)
         """Those of windows by number."""
@@ -192,4 +192,9 @@ def masks(stream: Stream, number: int, space: SignalSpace, observed: Tensor, gap
         rows = [row for row, family in enumerate(chosen) if family == name]
         uniform = Uniform.drawn(stream, [number + row for row in rows], space, gaps)
         hidden[rows] = FAMILIES[name].hidden(uniform).flatten(1)
-    return hidden & observed
+    hidden &= observed
+    idle = (~hidden.any(1) & observed.any(1)).nonzero()[:, 0]
+    if len(idle):
+        readings = Uniform.drawn(stream, (number + idle).tolist(), space).readings.flatten(1)
+        hidden[idle, readings.masked_fill(~observed[idle], 2.0).argmin(1)] = True
+    return hidden

@@ -11,8 +11,7 @@ in half precision.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -43,11 +42,13 @@ class Fold:
     starts: Tensor  # (windows,) first rows of windows, none of which crosses a break
     reference: Reference
     scale: Tensor | None = None  # (rows, columns) what a z-score of one is in units; None: the same for all
+    _gaps: dict[int, Gaps] = field(default_factory=dict)  # by length of windows
 
-    @cached_property
-    def gaps(self) -> Gaps:
+    def gaps(self, steps: int) -> Gaps:
         """What the rows of its windows lack by themselves."""
-        return Gaps.of(self.z, self.starts)
+        if steps not in self._gaps:
+            self._gaps[steps] = Gaps.of(self.z, self.starts, steps)
+        return self._gaps[steps]
 
     def windows(self, starts: Tensor, steps: int) -> Tensor:  # (windows, steps)
         """The rows of windows."""
@@ -167,7 +168,7 @@ def _posteriors(space: SignalSpace, fold: Fold, starts: Tensor, stream: Stream, 
     rows = fold.windows(starts, space.steps)
     z = fold.z[rows].flatten(1)
     recorded = ~z.isnan()
-    hidden = masks(stream, number, space, recorded, fold.gaps)
+    hidden = masks(stream, number, space, recorded, fold.gaps(space.steps))
     with arithmetic():  # factors of covariances want full precision
         posterior = fold.reference.posterior(z, recorded & ~hidden)
     spread = posterior.sd.clamp(min=LEAST_SD)
