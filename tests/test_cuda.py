@@ -129,7 +129,7 @@ def test_a_model_samples_right_after_training():
         assert np.isfinite(model.sample(20, nfe=4, solver=solver)).all()
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("precision", ["float32", "tf32", "bfloat16"])
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_captured_sampler_gives_the_bits_of_the_plain_one(model, solver, precision):
     stochastic = solvers.SOLVERS[solver].stochastic

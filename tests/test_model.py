@@ -159,6 +159,13 @@ def test_a_stochastic_solver_serves_conjugate_and_isotropic_noise_at_every_budge
     assert sample(7) == pytest.approx(x[:7], rel=1e-5)
 
 
+def test_tf32_is_a_way_of_a_gpu(fitted):
+    """Elsewhere there is but one float32. The setting of the process is what it was afterwards."""
+    before = torch.get_float32_matmul_precision()
+    assert np.array_equal(fitted.sample(5, nfe=3, precision="tf32"), fitted.sample(5, nfe=3))
+    assert torch.get_float32_matmul_precision() == before
+
+
 def test_what_is_asked_for_twice_in_a_row_is_noticed(fitted, monkeypatch):
     """Only then is a sampler worth capturing on a GPU; the seed is no part of it."""
     model, seen, make = copy.copy(fitted), [], sampling._sampler
@@ -171,7 +178,7 @@ def test_what_is_asked_for_twice_in_a_row_is_noticed(fitted, monkeypatch):
     monkeypatch.setattr(sampling, "_sampler", noted)
     plain = {"n": 6, "nfe": 3}
     others = [{"n": 7}, {"nfe": 4}, {"solver": "heun"}, {"rho": 2.0}, {"grid": "log-snr"}, {"precision": "bfloat16"}]
-    others += [{"start": 0.5}, {"grid": "entropy"}]
+    others += [{"precision": "tf32"}, {"start": 0.5}, {"grid": "entropy"}]
     for choices in [plain, *({**plain, **other} for other in others), plain]:
         seen.clear()
         memory.replays = {6: "captured for what was asked before"}

@@ -57,6 +57,16 @@ def test_without_choices_of_its_own_a_cell_is_sampled_by_the_plan(bench, tiny, s
         assert bench.read(cell)["training"]["plan"] == grcd.diffusion.plan.to_dict(model.plan)
 
 
+def test_many_evaluations_are_faster_ones_and_a_cell_says_so(bench, monkeypatch):
+    told, sample = [], grcd.GRCD.sample
+    monkeypatch.setattr(
+        grcd.GRCD, "sample", lambda self, *args, **how: told.append(how["precision"]) or sample(self, *args, **how)
+    )
+    cells = [Generated("tiny", "edm", 0, nfe) for nfe in (4, measuring.LONG - 1, measuring.LONG)]
+    assert bench.run(cells) == (3, 0)
+    assert told == [bench.read(cell)["precision"] for cell in cells] == ["float32", "float32", "tf32"]
+
+
 def test_diagnostics_by_hand():
     x = np.array([[0.0, 120.0, -0.5], [60.0, 121.0, 50.0], [120.0, -1e-9, 100.0], [60.0, 1.0, 50.5]])
     real = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 50.0]])  # standard deviations 0.5, 1 and 25
@@ -128,10 +138,10 @@ def test_seconds_for_a_thousand_signals_are_those_of_sampling_alone(bench, monke
 def test_a_timed_cell_holds_the_time_of_sampling_and_of_the_network_alone(bench, monkeypatch, trainings):
     clock, asked, sample, alone = Clock(monkeypatch), [], grcd.GRCD.sample, measuring.network_alone
 
-    def sampled(self, *args):
+    def sampled(self, *args, **how):
         asked.append(args)
         clock.passes(3.0 + (len(asked) == 5))
-        return sample(self, *args)
+        return sample(self, *args, **how)
 
     def network(self, *args):
         asked.append(args)

@@ -207,7 +207,7 @@ def test_exported_built_in_data_are_the_data(tmp_path, here):
         ("sample runs/tiny-grcd-s5 --out x.npz --grid 2,1,3", ["descending"]),
         ("sample runs/tiny-grcd-s5 --out x.npz --grid cosine", ["grid 'cosine'", "power, log-snr, entropy"]),
         ("sample runs/tiny-grcd-s5 --out x.npz --start 2", ["start = 2.0", "above 0.02 and at most 1"]),
-        ("sample runs/tiny-grcd-s5 --out x.npz --precision half", ["precision 'half'", "float32, bfloat16"]),
+        ("sample runs/tiny-grcd-s5 --out x.npz --precision half", ["precision 'half'", "float32, tf32, bfloat16"]),
         ("sample runs/tiny-grcd-s5 --out x.txt", ["'.txt'", ".npz, .csv"]),
         ("sample runs/tiny-grcd-s5 --out tiny.npz", ["exists already", "--force"]),
         ("sample runs/tiny-grcd-s5 --out tiny.npz/x.npz", ["tiny.npz"]),

@@ -24,6 +24,7 @@ from .cells import Baseline, Cell, Control, Filled, Floor, Generated
 
 FILLINGS = 100  # draws for each signal with gaps
 TIMED = 200  # signals that are filled to see how long it takes
+LONG = 500  # evaluations from which a network's products are TF32 on a GPU, as in training: minutes in place of an hour
 Fill = Callable[[np.ndarray], Iterator[tuple[np.ndarray, np.ndarray]]]  # signals with gaps -> rows and completions
 
 
@@ -59,7 +60,8 @@ def _of_generated(cell: Generated, fitted: GRCD, data: Dataset) -> dict[str, Any
     if cell.measure == "time":
         return _sampling_time(cell, model) | about
     began = time.perf_counter()
-    x = model.sample(len(data.split(cell.split)), cell.nfe, cell.seed, *_how(cell))
+    precision = "tf32" if cell.nfe >= LONG else "float32"
+    x = model.sample(len(data.split(cell.split)), cell.nfe, cell.seed, *_how(cell), precision=precision)
     seconds = time.perf_counter() - began
     if not np.isfinite(x).all():
         raise ArithmeticError(f"{(~np.isfinite(x)).sum()} of {x.size} generated readings are not finite")
@@ -68,6 +70,7 @@ def _of_generated(cell: Generated, fitted: GRCD, data: Dataset) -> dict[str, Any
     content = _ammd(x, data, cell.split, model.device)
     content |= diagnostics(x, data.normalizer.apply(x), data.split(cell.split), cell.setting)
     content["seconds_per_1000"] = round(1000 * seconds / len(x), 4)
+    content["precision"] = precision
     if cell.support:
         ((low, high),) = model.config.limits().bounds
         content["outside_support"] = int(((x < low) | (x > high)).sum())

@@ -149,9 +149,11 @@ def _symmetrizer(settings: Names, seeds: Sequence[int]) -> list[Cell]:
 
 
 def _gad_native(settings: Names, seeds: Sequence[int]) -> list[Cell]:
+    """The 785,000 updates of GAD's own length with one seed: 17 minutes of an H200."""
     settings = settings or ("metr-la",)
-    places = product(settings, (("gad", 1000), ("gad", 3000), ("gad-native", 5000)), seeds)
-    return [*(Generated(s, name, seed, nfe) for s, (name, nfe), seed in places), *beside(settings)]
+    matched = product(settings, ("gad",), seeds, (1000, 3000))
+    own = product(settings, ("gad-native",), seeds[:1], (5000,))
+    return [*(Generated(*place) for place in (*matched, *own)), *beside(settings)]
 
 
 def _ablation(settings: Names, seeds: Sequence[int]) -> list[Cell]:

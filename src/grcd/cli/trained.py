@@ -61,7 +61,9 @@ def sample(
     covariates: Covariates = None,
     seed: Seed = 0,
     device: Device = "auto",
-    precision: Annotated[str, typer.Option(help="The network's: float32, or bfloat16 (faster on a GPU).")] = "float32",
+    precision: Annotated[
+        str, typer.Option(help="The network's: float32, or faster on a GPU tf32, bfloat16.")
+    ] = "float32",
     partitions: Annotated[
         int | None, typer.Option(help="Write so many .parquet files into a folder.", show_default=False)
     ] = None,

@@ -25,7 +25,7 @@ from ..networks.nothing import Nothing
 from ..references.sparse import Sparse
 from ..references.sparse_mixture import SparseMixture
 
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+PRECISIONS = {"float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16}  # tf32: products on a GPU
 Choices = tuple[str, int, tuple[float, ...]]  # solver, network evaluations, levels
 
 
@@ -57,7 +57,7 @@ def sample(
 ) -> Tensor:  # (n, d), z-scored
     """Signals from the noise that this seed has for this purpose; with a memory, captured there or to be."""
     parts, done, q = [], 0, choices[2][0]
-    with devices.arithmetic(), torch.inference_mode():
+    with devices.arithmetic("high" if precision == "tf32" else "highest"), torch.inference_mode():
         noise = Stream(seed, purpose, diffusion.device).normal(0, n * diffusion.space.d).view(n, -1)
         u = Stream(seed, "component", diffusion.device).uniform(0, n)
         if isinstance(diffusion.network, Nothing):  # the reference alone, without noise and without steps
@@ -114,7 +114,8 @@ def _generated(
 def _cast(network: nn.Module, precision: str) -> nn.Module:
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS)
-    return network if precision == "float32" else copy.deepcopy(network).to(PRECISIONS[precision])
+    kind = PRECISIONS[precision]
+    return network if kind == torch.float32 else copy.deepcopy(network).to(kind)
 
 
 def _noise(seed: int, start: int, like: Tensor) -> Callable[[int], Tensor]:
