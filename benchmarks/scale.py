@@ -22,10 +22,11 @@ Real: METR-LA in windows of 24 x 207, as in the public table of imputation (a qu
 or spells of silence): MAE of the median and CRPS of 100 draws of the sparse reference and of the one that is chosen
 without it, no network, with the seconds that fitting and filling take.
 
-What is measured is written at once, and not measured again with the same sources: the same command goes on.
+What is measured is written at once, and not measured again with the same sources: the same command goes on. Where there
+are many cores parts may be measured side by side (`--jobs`), the largest first; the seconds are then upper bounds.
 
     python benchmarks/scale.py --out results/scale.json                          all of it: 20 GB, 40 minutes
-    python benchmarks/scale.py --device cuda --out results/scale-gpu.json        with a GPU
+    OMP_NUM_THREADS=4 python benchmarks/scale.py --device cuda --jobs 10 --out results/scale-gpu.json        with a GPU
     python benchmarks/scale.py --nodes 1000 10000 --out results/scale.json       some of it
 """
 
@@ -43,6 +44,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
@@ -297,6 +299,7 @@ def main() -> None:
     options.add_argument("--note", default="", help="what else was running")
     options.add_argument("--out", default="results/scale.json")
     options.add_argument("--device", default="cpu", help="of the network")
+    options.add_argument("--jobs", type=int, default=1, help="sizes side by side")
     options.add_argument("--one", help=argparse.SUPPRESS)
     args = options.parse_args()
     if args.one:
@@ -317,18 +320,26 @@ def main() -> None:
         before = json.loads(Path(args.out).read_text())
         if (before["sources"], before["hardware"]) == (where["sources"], where["hardware"]):
             known = {named(each): each for each in before["sizes"] + before["models"] + before["metr_la"]}
-    for what in (*whats(args.nodes), *args.methods):
-        if what not in known:
+    wanted = [what for what in (*whats(args.nodes), *args.methods) if what not in known]
+    if args.jobs > 1:
+        wanted.sort(key=lambda what: -int(what.split()[0]) if what[0].isdigit() else 0)
+    with ThreadPoolExecutor(args.jobs) as pool:
+        parts = {pool.submit(child, what, args.device): what for what in wanted}
+        for part in as_completed(parts):
             try:
-                known[what] = child(what, args.device)
+                known[parts[part]] = part.result()
             except subprocess.CalledProcessError as error:
-                print(f"{what}: ended with status {error.returncode}, left out", file=sys.stderr)
+                print(f"{parts[part]}: ended with status {error.returncode}, left out", file=sys.stderr)
                 continue
-        print(json.dumps(known[what], indent=1), flush=True)
-        measured_sizes = (each for each in known.values() if "nodes" in each)
-        sizes = sorted(measured_sizes, key=lambda each: (each["few"], each["nodes"]))
-        metr_la, models = ([each for each in known.values() if key in each] for key in ("method", "model"))
-        write_json(args.out, where | {"sizes": sizes, "growth": exponents(sizes), "models": models, "metr_la": metr_la})
+            print(json.dumps(known[parts[part]], indent=1), flush=True)
+            write_json(args.out, where | content(known))
+
+
+def content(known: dict[str, dict]) -> dict:
+    """What the file holds of all that is known by now."""
+    sizes = sorted((each for each in known.values() if "nodes" in each), key=lambda each: (each["few"], each["nodes"]))
+    metr_la, models = ([each for each in known.values() if key in each] for key in ("method", "model"))
+    return {"sizes": sizes, "growth": exponents(sizes), "models": models, "metr_la": metr_la}
 
 
 if __name__ == "__main__":
