@@ -120,9 +120,9 @@ class Table:
                 x = conditional.draw(window, ~window.isnan(), features[some], n, nfe, noise).view(
                     -1, n, steps, z.shape[1]
                 )
-            for each, own, count in zip(some, x, new[first : first + most].tolist(), strict=True):
-                drawn[:, each[steps - count :]] = own[:, steps - count :]
-        chosen = torch.cat([each[steps - count :] for each, count in zip(rows, new.tolist(), strict=True)])
+            for each, own, (low, high) in zip(some, x, new[first : first + most].tolist(), strict=True):
+                drawn[:, each[low:high]] = own[:, low:high]
+        chosen = torch.cat([each[low:high] for each, (low, high) in zip(rows, new.tolist(), strict=True)])
         return (mean + spread * drawn).clamp(*self.bounds), chosen
 
     def along(self, series: Series, conditional: Conditional, n: int, nfe: int, seed: int) -> Tensor:
@@ -141,9 +141,9 @@ class Table:
         window = z[rows].flatten(1)
         posterior = self.model.law.reference.posterior(window, ~window.isnan())
         m, s = torch.zeros_like(z), torch.zeros_like(z)
-        for each, own_m, own_s, count in zip(rows, posterior.mean, posterior.sd, new.tolist(), strict=True):
-            last = slice(steps - count, None)
-            m[each[last]], s[each[last]] = (part.view(steps, -1)[last].float() for part in (own_m, own_s))
+        for each, own_m, own_s, (low, high) in zip(rows, posterior.mean, posterior.sd, new.tolist(), strict=True):
+            own = slice(low, high)
+            m[each[own]], s[each[own]] = (part.view(steps, -1)[own].float() for part in (own_m, own_s))
         return mean + spread * m, spread * s
 
     def calendar(self, series: Series) -> Tensor:

@@ -317,10 +317,10 @@ class GRCD:
         said = self._settle(series["train"], series["val"], variables.channels)
 
         def judge(trained: TrainedSeries) -> dict | None:
-            return contests.of_series(trained, series, covariates) if contest else None
+            return contests.of_series(trained, series, covariates)
 
-        what = self.space, self.config, self.device, series, variables
-        self._trained = in_time.train(*what, run, force, name, origin, covariates, readings=said, judge=judge)
+        what, judged = (self.space, self.config, self.device, series, variables), judge if contest else None
+        self._trained = in_time.train(*what, run, force, name, origin, covariates, readings=said, judge=judged)
         self.config = contents.settled(self.config, self.facts)
         return self
 
@@ -614,7 +614,8 @@ def train(
     ``data``    its training and validation signals are used, and where they came from is noted in the folder
     ``run``     the folder; ``force`` begins anew where there is another run
     ``covariates``   of rows in time, as ``GRCD.fit`` takes them
-    ``contest``      whether hidden readings are filled at the end, beside simple competitors: what ``impute`` goes by
+    ``contest``      whether hidden readings are filled at the end, beside simple competitors: what ``impute`` goes by;
+                     without, of rows in time, validation rows choose and teach nothing
     """
     if isinstance(data, SeriesDataset):
         parts, variables = {split: data.part(split) for split in ("train", "val")}, Variables(data.channels, data.units)

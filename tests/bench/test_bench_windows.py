@@ -304,8 +304,9 @@ def test_every_setting_has_its_methods():
     simple = {"reference", "calendar", "last", "line", "neighbours", "iterative", "var"}
     ours = {f"grcd, NFE {nfe}" for nfe in (1, 2, 4, 8)}
     for name, each in rows.items():
-        public = name in ("metr-la-point", "metr-la-block", "aqi36")
-        assert each == simple | ours | ({f"grcd-unseen, NFE {nfe}" for nfe in (1, 2, 4, 8)} if public else set())
+        variants = ["grcd-unseen"] * (name in ("metr-la-point", "metr-la-block", "aqi36"))
+        variants += ["grcd-one-channel", "grcd-no-calendar"] * (name == "beijing")
+        assert each == simple | ours | {f"{variant}, NFE {nfe}" for variant in variants for nfe in (1, 2, 4, 8)}
     ahead = {cell.method for cell in suites.cells("forecast", ["metr-la"])}
     assert ahead == {"grcd", "reference", "last", "yesterday", "week", "calendar", "neighbours", "iterative", "var"}
     assert {cell.seed for cell in cells if cell.method == "grcd"} == {0, 1, 2}

@@ -36,10 +36,27 @@ def test_windows_cross_no_break_in_time_no_border_and_no_end():
 def test_windows_one_after_the_other_cover_every_row_once():
     series = Series(numbered(15), hours((0, 7), (9, 12), (20, 25)))
     starts, new = series.covering(3)
-    assert (starts.tolist(), new.tolist()) == ([0, 3, 4, 7, 10, 12], [3, 3, 1, 3, 3, 2])
-    rows = np.concatenate([np.arange(s + 3 - n, s + 3) for s, n in zip(starts, new, strict=True)])
-    assert sorted(rows.tolist()) == list(range(15))
+    assert (starts.tolist(), np.diff(new)[:, 0].tolist()) == ([0, 3, 4, 7, 10, 12], [3, 3, 1, 3, 3, 2])
+    assert new[:, 1].tolist() == [3] * 6
+    rows = np.concatenate([s + np.arange(*own) for s, own in zip(starts, new, strict=True)])
+    assert rows.tolist() == list(range(15))
     assert Series(numbered(2)).covering(3)[0].tolist() == []
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=4), st.integers(1, 9), st.integers(0, 4))
+@examples(100)
+def test_windows_with_margins_cover_every_row_once_and_know_what_lies_around(lengths, steps, margin):
+    margin = min(margin, (steps - 1) // 2)
+    ends = np.cumsum(lengths)
+    series = Series(numbered(int(ends[-1])), borders=tuple(ends[:-1].tolist()))
+    starts, new = series.covering(steps, margin)
+    rows = np.concatenate([s + np.arange(*own) for s, own in zip(starts, new, strict=True)] or [np.empty(0, int)])
+    long = [s for s in series.stretches if s.stop - s.start >= steps]
+    assert rows.tolist() == [row for s in long for row in range(s.start, s.stop)]
+    for start, (low, high) in zip(starts.tolist(), new.tolist(), strict=True):
+        (own,) = (s for s in long if s.start <= start and start + steps <= s.stop)  # no window crosses a border
+        assert low >= min(margin, start + low - own.start)
+        assert steps - high >= min(margin, own.stop - start - high)
 
 
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=30), st.integers(1, 5), st.integers(1, 3))

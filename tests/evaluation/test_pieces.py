@@ -28,6 +28,7 @@ def hidden(series, share=0.3):
 
 KINDS = {
     "covering": lambda s: Pieces.covering(s, hidden(s), 8),
+    "overlapping": lambda s: Pieces.covering(s, hidden(s), 8, 2, channel=1),
     "ends": lambda s: Pieces.ends(s, np.array([30, 44, 110]), 10, hidden(s)[:30].reshape(3, 10, 3, 2)),
     "ahead": lambda s: Pieces.ahead(s, np.arange(40, 90)[:, None] + np.arange(12), 5, channel=1),
 }
@@ -38,16 +39,20 @@ def pieces(request):
     return KINDS[request.param](walk(borders=(50,)))
 
 
-def test_every_hidden_reading_that_was_recorded_is_scored_once():
+@pytest.mark.parametrize("margin", [0, 1, 3])
+def test_every_hidden_reading_that_was_recorded_is_scored_once(margin):
     series = walk(borders=(50,))
     mask = hidden(series)
-    pieces = Pieces.covering(series, mask, 8)
+    pieces = Pieces.covering(series, mask, 8, margin)
     count = np.zeros(series.values.shape, dtype=int)
     every = np.arange(len(pieces))
     np.add.at(count, pieces.rows, pieces.scored(every).astype(int))
     np.testing.assert_array_equal(count, mask & ~np.isnan(series.values))
     np.testing.assert_array_equal(pieces.seen(every), np.where(mask, np.nan, series.values)[pieces.rows])
     np.testing.assert_array_equal(pieces.holed.values, np.where(mask, np.nan, series.values))
+    some, third = np.arange(len(pieces.every(3))), every[::3]
+    np.testing.assert_array_equal(pieces.every(3).scored(some), pieces.scored(third))
+    np.testing.assert_array_equal(pieces.every(3).seen(some), pieces.seen(third))
 
 
 def test_pieces_with_an_end_of_their_own_have_gaps_of_their_own():

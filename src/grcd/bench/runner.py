@@ -116,7 +116,7 @@ def _asked_for(cell: Cell, settings: dict) -> dict:
         return Config.make(**_chosen(cell, settings)).to_dict()
     settings = in_time.asked_for(cell, settings)
     typed = configured("grcd", 0, 2, 1, devices.find("cpu"), settings).to_dict()
-    return {key: typed[key] for key in settings}
+    return {key: typed[key] for key in settings if key != "minutes"}  # what they decided is in its place
 
 
 def _chosen(cell: Cell, settings: dict) -> dict:

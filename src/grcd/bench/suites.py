@@ -102,7 +102,7 @@ def _ladder(settings: Names, seeds: Sequence[int]) -> list[Cell]:
 
 
 def _solvers(settings: Names, seeds: Sequence[int]) -> list[Cell]:
-    settings, budgets = settings or ("metr-la",), (4, 8, 16, 32)
+    settings, budgets = settings or ("metr-la", *(name for name in SETTINGS if name.startswith("sbm"))), (4, 8, 16, 32)
     choices: list[dict[str, Any]] = [
         {"solver": "heun-paper", "rho": 1.0},
         *({"solver": name, "grid": "log-snr"} for name in ("dpm++2m", "dpm++3m-halved", "dpm++3m")),

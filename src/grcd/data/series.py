@@ -133,19 +133,22 @@ class Series:
         rows = [np.arange(s.start, s.stop - steps + 1, stride) for s in self.stretches]
         return np.concatenate(rows).astype(int)
 
-    def covering(self, steps: int) -> tuple[np.ndarray, np.ndarray]:  # two of (windows,)
-        """First rows of windows one after the other, and how many of the last rows of each are new.
+    def covering(self, steps: int, margin: int = 0) -> tuple[np.ndarray, np.ndarray]:  # (windows,), (windows, 2)
+        """First rows of windows that cover every row, and which rows of each are new: from the first of two numbers to
+        before the second.
 
-        A stretch that is shorter than a window has none.
+        New rows follow each other, and have ``margin`` rows of their window before and behind them, but at the ends of
+        a stretch; its last window ends with it. A stretch that is shorter than a window has none.
         """
-        starts, new = list[int](), list[int]()
+        starts, new = list[int](), list[tuple[int, int]]()
         for s in self.stretches:
-            whole, rest = divmod(s.stop - s.start, steps)
-            starts += [s.start + k * steps for k in range(whole)]
-            new += whole * [steps]
-            if whole and rest:
-                starts, new = [*starts, s.stop - steps], [*new, rest]
-        return np.array(starts, dtype=int), np.array(new, dtype=int)
+            done = s.start
+            while done < s.stop and s.start + steps <= s.stop:
+                start = min(max(done - margin, s.start), s.stop - steps)
+                stop = start + steps - (margin if start + steps < s.stop else 0)
+                starts, new = [*starts, start], [*new, (done - start, stop - start)]
+                done = stop
+        return np.array(starts, dtype=int), np.array(new, dtype=int).reshape(-1, 2)
 
     def windows(self, starts: np.ndarray, steps: int) -> np.ndarray:  # (windows, steps, nodes, channels)
         """The windows that begin at these rows."""

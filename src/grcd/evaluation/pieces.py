@@ -1,17 +1,18 @@
 """Pieces of a series of which some readings are hidden, to be filled or foretold, and scored.
 
 A piece is a stretch of rows. Hidden are readings of the series here and there (``hidden``), or the last rows of every
-piece (``future``), whatever was read then. Scored is what is hidden, was recorded, lies in one of the last ``new`` rows
-of its piece, and is of the channel in question.
+piece (``future``), whatever was read then. Scored is what is hidden, was recorded, lies in one of the ``new`` rows of
+its piece, and is of the channel in question.
 
-    covering     windows one after the other over the test rows, the last of a stretch with fewer new rows
+    covering     windows over the test rows, one after the other, or such that rows at their ends, of which less is
+                 known, are answered by the next one
     ends         the series as it was at some moments: every piece ends there, with hidden readings of its own
     ahead        windows whose last rows are to be foretold
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,14 +27,17 @@ class Pieces:
     rows: np.ndarray  # (pieces, length) of the series
     hidden: np.ndarray | None = None  # (rows, nodes, channels) of bool
     future: int = 0
-    new: np.ndarray | None = None  # (pieces,)
+    new: np.ndarray | None = None  # (pieces, 2): the first of them, and that behind the last
     channel: int | None = None  # the one that is scored; None: all
 
     @classmethod
-    def covering(cls, series: Series, hidden: np.ndarray, steps: int) -> Pieces:
-        """Windows of so many steps over a series; ``hidden`` (rows, nodes, channels)."""
-        starts, new = series.covering(steps)
-        return cls(series, starts[:, None] + np.arange(steps), hidden, new=new)
+    def covering(
+        cls, series: Series, hidden: np.ndarray, steps: int, margin: int = 0, channel: int | None = None
+    ) -> Pieces:
+        """Windows of so many steps over a series; ``hidden`` (rows, nodes, channels); ``margin``: see
+        ``Series.covering``."""
+        starts, new = series.covering(steps, margin)
+        return cls(series, starts[:, None] + np.arange(steps), hidden, new=new, channel=channel)
 
     @classmethod
     def ends(cls, series: Series, stops: np.ndarray, length: int, hidden: np.ndarray) -> Pieces:
@@ -49,6 +53,11 @@ class Pieces:
         """Windows ``rows`` (windows, length) of a series, the last ``horizon`` of which are to be foretold."""
         whole = Series(series.values, series.times, every=series.interval)  # splits are no borders: all of it is past
         return cls(whole, rows, future=horizon, channel=channel)
+
+    def every(self, count: int) -> Pieces:
+        """One piece of so many, evenly spaced; a method is still given the whole series."""
+        new = None if self.new is None else self.new[::count]
+        return replace(self, rows=self.rows[::count], new=new)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -81,7 +90,9 @@ class Pieces:
         """Where a reading is scored."""
         where = np.isnan(self.seen(some)) & ~np.isnan(self.truth(some))
         if self.new is not None:
-            where &= (np.arange(self.length) >= self.length - self.new[some][:, None])[:, :, None, None]
+            first, stop = self.new[some].T[..., None]  # (some, 1) each
+            row = np.arange(self.length)
+            where &= ((row >= first) & (row < stop))[:, :, None, None]
         if self.channel is not None:
             where &= np.arange(where.shape[3]) == self.channel
         return where

@@ -86,11 +86,12 @@ def train(
     covariates: Covariates | None = None,
     *,
     readings: Sequence[str] = (),
-    judge: Callable[[TrainedSeries], dict | None] = lambda trained: None,
+    judge: Callable[[TrainedSeries], dict | None] | None = None,
 ) -> TrainedSeries:
     """Train on rows in time; with ``run`` in that folder, where the same call goes on.
 
-    ``judge`` says what filled hidden readings best (see ``evaluation/contest``), which is kept with the result.
+    ``judge`` says what filled hidden readings best (see ``evaluation/contest``), which is kept with the result; after
+    that all is decided, and validation rows teach too what no network is bound to. Without it they never do.
     """
     flat = {split: part.values.reshape(len(part), -1) for split, part in series.items()}
     config.limits(space.channels).refuse_outside(flat["train"])
@@ -127,14 +128,15 @@ def train(
         )
         model, result = windows.fit(space, learn, held, config, device, covariates=covariates, **hooks)
         trained = TrainedSeries(model, scales, facts, result, plain_rows(model, flat["train"]))
-        result |= {"contest": team().from_first(lambda: judge(trained))}
-        again = windows.rows_again(model, (learn, held), covariates)  # all was decided: validation rows may teach too
-        if windows.may_fit_again(model, result):
-            every = [*learn.stretches, *(slice(s.start + len(learn), s.stop + len(learn)) for s in held.stretches)]
-            again = windows.fit_again(model, result, learn, held, every, covariates)
-            result |= {"fitted_again": sum(map(len, (learn, held)))}
-        plain = plain_rows(again, np.concatenate([flat["train"], flat["val"]]))
-        trained = replace(trained, model=again, plain=plain)
+        if judge is not None:
+            result |= {"contest": team().from_first(lambda: judge(trained))}
+            again = windows.rows_again(model, (learn, held), covariates)
+            if windows.may_fit_again(model, result):
+                every = [*learn.stretches, *(slice(s.start + len(learn), s.stop + len(learn)) for s in held.stretches)]
+                again = windows.fit_again(model, result, learn, held, every, covariates)
+                result |= {"fitted_again": sum(map(len, (learn, held)))}
+            plain = plain_rows(again, np.concatenate([flat["train"], flat["val"]]))
+            trained = replace(trained, model=again, plain=plain)
         result |= {"mean": trained.model.mean.to_dict()}
         if folder is not None:
             folder.finish(trained.tensors(), result)

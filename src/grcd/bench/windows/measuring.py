@@ -49,6 +49,7 @@ class Network:
 
     def __init__(self, model: GRCD, data: SeriesDataset, folder: Path | None):
         self.model, self.folder, self.seed = model, folder, model.config.seed
+        self.warm = set[tuple[int, int, int | None]]()  # for what sizes of pieces kernels have been compiled
         values = data.part("train").values
         self.bounds = np.nanmin(values, axis=(0, 1)), np.nanmax(values, axis=(0, 1))  # of a channel
 
@@ -146,8 +147,10 @@ def measurement(cell: Windowed, fitted: Any, data: SeriesDataset) -> dict[str, A
     partial = Partial(cell, network)
     tally = partial.read() or Tally.of(pieces, cell.about.steps)
     size = max(1, NUMBERS[device] // (count * pieces.series.values[0].size * pieces.length))
-    if device == "cuda":
-        answer(pieces, np.arange(min(size, len(pieces))))
+    shape = min(size, len(pieces)), pieces.length, cell.nfe
+    if network is not None and device == "cuda" and shape not in network.warm:
+        answer(pieces, np.arange(shape[0]))
+        network.warm.add(shape)
     for some in _chunks(tally.done, len(pieces), size):
         began, where = time.perf_counter(), torch.from_numpy(pieces.scored(some))
         draws = answer(pieces, some)
@@ -194,11 +197,7 @@ class Partial:
         if network is not None and network.folder is not None:
             name = "-".join([cell.suite, cell.setting, cell.path(Path()).stem])
             self.path = network.folder / f"{name}.json"
-            self.whose = {
-                "cell": cell.record(),
-                "val": network.model.result.get("val"),
-                "updates": network.model.result["updates"],
-            }
+            self.whose = {"cell": cell.record(), "result": json.dumps(network.model.result, sort_keys=True)}
 
     def read(self) -> Tally | None:
         """What there is, if it is of the same network."""
