@@ -4,7 +4,7 @@
     python benchmarks/limit.py --device cuda --counts only --out results/limit-gpu.json     on any machine, minutes
     python benchmarks/limit.py --device cuda --counts kept --out results/limit-gpu.json     then on one with a GPU
 
-    fill      the public point mask: 286 windows, 100 draws, 4 evaluations, from NaN to quantiles on the host, as cells
+    fill      the public point mask: 343 windows, 100 draws, 4 evaluations, from NaN to quantiles on the host, as cells
               of ``imputation`` have it. With ``--windows`` of some windows, and as much more for all; on a CPU of two
     update    of the space-time network with the settings of the device
     moments   1,000 signals of the default ``grcd`` at 1 and 4 evaluations; the network alone beside, so that the rest
