@@ -16,11 +16,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from claims import conclusions, derivations, efficiency, others, results, setup, sheets, solvers
-from claims.evidence import GAUSSIANS, RESULTS, SETTINGS, Claim, entry, number, paper_table
+from claims.evidence import BY_SPREAD, GAUSSIANS, RESULTS, SETTINGS, Claim, entry, number, paper_table
 
 from grcd.bench import suites, tables
 from grcd.bench.bands import DIFFERS, OPEN, REPRODUCED, SEEDS, TIGHT, WIDE, Band
-from grcd.bench.cells import Generated, measured
+from grcd.bench.cells import Generated, earlier, measured
 from grcd.bench.reasons import Reason, parsed, unexplained
 from grcd.core.tables import markdown
 
@@ -40,7 +40,7 @@ def main() -> None:
     """The page, and the table of 200 cells."""
     seven = list(conclusions.claims())
     prose = {title: list(part()) for title, part in PROSE.items()}
-    bold = [others.columns(setting) for setting in SETTINGS]
+    bold = [*map(others.columns, SETTINGS), *map(others.bold, ("ladder", "solvers"))]
     cost = [*efficiency.cost_table(), efficiency.cheapest_of_all()]
     every = list(
         {claim.key: claim for claim in [*seven, *bold, *cost, *(c for part in prose.values() for c in part)]}.values()
@@ -72,9 +72,11 @@ def head(every: Sequence[Claim]) -> list[str]:
         "",
         "Written by `benchmarks/reproduction.py` from the cells beside it (their origin: [README.md](README.md)).",
         "Bands are the paper's: 20 % of what it prints or two of the standard deviations that it prints, whichever is"
-        " wider; our own spread widens none. `(!)` marks what is out of it, `(!!)` what is out of 30 % or two sd too. A"
-        " claim in several parts is *in part* where some of them hold. Seconds are of another machine: their ratios are"
-        " compared. A Gaussian control is one of the paper's four; our mixture stands beside, not instead.",
+        " wider; our own spread widens none. The sd of a factor of two printed numbers is what follows from theirs, as"
+        f" if they were independent; `{BY_SPREAD}`: it is in its band for that alone, not within 20 %. `(!)` marks"
+        " what is out of its band, `(!!)` what is out of 30 % or two sd too. A claim in several parts is *in part*"
+        " where some of them hold. Seconds are of another machine: their ratios are compared. A Gaussian control is one"
+        " of the paper's four; our mixture stands beside, not instead.",
         "",
         f"Of the cells of the five main tables **{in_band(WIDE)}** are within 30 % or two of the paper's sd,"
         f" **{in_band(TIGHT)}** within 20 % or two sd. Of {len(every)} claims {words}.",
@@ -130,7 +132,7 @@ def seeds_of(setting: str) -> str:
 def other_tables(cost: Sequence[Claim]) -> list[str]:
     lines = ["## The other tables", ""]
     for suite, title in sheets.TABLES.items():
-        lines += [f"### {title}", ""]
+        lines += [f"### {title}", "", *before(suite)]
         for setting in dict.fromkeys(setting for setting, _, _ in paper_table(suite)):
             name = "" if suite != "controls" else f"{setting}{beside(setting)}:"
             lines += [*([name, ""] if name else []), sheets.sheet(suite, setting), ""]
@@ -139,6 +141,7 @@ def other_tables(cost: Sequence[Claim]) -> list[str]:
     lines += [
         "### Cost of a target (appendix A.8.2)",
         "",
+        *before("cost", " Section 5.5 and conclusion 7 rest on them, too."),
         "The first budget that reaches aMMD 0.2 / 0.1 / 0.06, in brackets its seconds over those of GRCD at NFE 4. A"
         " part holds where budget, or *never*, is the paper's.",
         "",
@@ -146,6 +149,13 @@ def other_tables(cost: Sequence[Claim]) -> list[str]:
         "",
     ]
     return lines
+
+
+def before(suite: str, more: str = "") -> list[str]:
+    """How many cells of a suite were measured before networks or data changed, if any."""
+    count = earlier((cell for cell in suites.cells(suite) if cell.needs_network), RESULTS)
+    what = f"*{count} of the cells were measured before networks or data changed, and wait to be measured again.{more}*"
+    return [what, ""] if count else []
 
 
 def beside(setting: str) -> str:

@@ -26,6 +26,7 @@ COMPARATORS = ("edm", "gad", "wsd-scalar", "wsd-graph", *CONTROLS)
 GAUSSIANS = ("control-diagonal", "control-full", "control-gmrf", "control-spectral")
 SETTINGS = tuple(dict.fromkeys(setting for setting, _, _ in tables.printed("main")))  # the paper's
 SBMS = SETTINGS[2:]
+BY_SPREAD = "(sd)"  # behind a factor that is in its band for that alone
 ALIASES = {"clock+reference": EPSILON, "clock+reference+residual+exponential": "grcd-rho1"}  # one method, two names
 
 
@@ -126,8 +127,10 @@ def trainings() -> dict[str, dict[str, int]]:
     """The most updates of any network of a method, by setting; the paper's methods alone."""
     most: dict[str, dict[str, int]] = {}
     methods = {row for _, row, _ in tables.printed("main")} | {"clock", "clock+reference+residual"}
-    for cell in suites.generated("main", seeds=SEEDS) + suites.generated("ladder", seeds=SEEDS):
-        content = measured(cell, RESULTS) if cell.method in methods and cell.nfe == 4 else None
+    near_zero = [cell for cell in suites.generated("snr", seeds=SEEDS) if cell.kappa is not None]
+    matched = [*suites.generated("main", seeds=SEEDS), *suites.generated("ladder", seeds=SEEDS)]
+    for cell in [cell for cell in matched if cell.nfe == 4] + near_zero:
+        content = measured(cell, RESULTS) if cell.method in methods else None
         if content and "training" in content:
             of = most.setdefault(cell.setting, {})
             of[cell.method] = max(of.get(cell.method, 0), content["training"]["updates"])
@@ -164,6 +167,11 @@ def mean(values: Iterable[float]) -> float:
 
 def number(value: float, digits: int = 4, sign: str = "") -> str:
     return "-" if math.isnan(value) else f"{value:{sign}.{digits}f}"
+
+
+def times(of: bands.Factor, digits: int = 2) -> str:
+    """A factor of ours; marked where it is in its band by the spread of the paper's numbers alone."""
+    return number(of.ours, digits) + (f" {BY_SPREAD}" if of.by_spread() else "")
 
 
 def listed(numbers: Iterable[float], digits: int = 4) -> str:

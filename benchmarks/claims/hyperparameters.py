@@ -1,4 +1,5 @@
-"""Appendix A.6.7, the table of hyperparameters: what the cells were trained and sampled with, group by group."""
+"""Appendix A.6.7, the table of hyperparameters, group by group: what the networks of the cells were trained with, as
+their files say; and for processes, data and samplers what stands in the code that made them."""
 
 from __future__ import annotations
 
@@ -7,9 +8,12 @@ import json
 from collections.abc import Iterator
 
 import numpy as np
+import torch
 
 from grcd.bench import suites, tables
 from grcd.bench.cells import measured
+from grcd.data import catalog
+from grcd.data.catalog.named import Published
 from grcd.diffusion import parameterisation, process, solvers
 from grcd.metrics import mmd
 from grcd.training.config import Config
@@ -46,6 +50,7 @@ def claims() -> Iterator[Claim]:
         [kappas == [2.0] if kappas else None],
     )
     yield from processes()
+    yield from prepared()
     yield sampling()
 
 
@@ -76,6 +81,31 @@ def processes() -> Iterator[Claim]:
         words([*GAD.values(), 5e-3]),
         words([*(heat[key] for key in GAD), weight]),
         [*(heat[key] == value for key, value in GAD.items()), weight == 5e-3],
+    )
+
+
+def prepared() -> Iterator[Claim]:
+    """What METR-LA is made of where nothing else is asked for, and the end of GAD's sampler. That Laplacians, z-scores
+    and the shrunk covariance are what their names say, tests hold."""
+    metr_la = catalog.DATASETS["metr-la"]
+    assert isinstance(metr_la, Published)
+    own = [*metr_la.defaults["cap"], metr_la.defaults["symmetrize"], *suites.seeds_of("main", "metr-la")]
+    expected = [20_000, 3_000, 5_000, "half-sum", 0, 1, 2]
+    yield Claim(
+        "A.6.7-data",
+        "A.6.7: METR-LA's caps, its symmetrizer, the seeds",
+        " / ".join(map(str, expected)),
+        " / ".join(map(str, own)),
+        [a == b for a, b in zip(own, expected, strict=True)],
+    )
+    heat = process.HeatProcess(torch.ones(2), torch.eye(2))
+    ends = [heat.newton(0.0), heat.heat(1.0)]
+    yield Claim(
+        "A.6.7-gad-sampler",
+        "A.6.7: GAD's sampler ends at heat time 0; its heat time at T = 1 is S",
+        "0 / 7",
+        words(ends),
+        [ends[0] == 0.0, abs(ends[1] - 7.0) < 1e-9],
     )
 
 

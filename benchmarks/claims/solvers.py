@@ -100,8 +100,7 @@ def grids(at) -> Iterator[Claim]:
         [less(4 * difference, steps["2m"])],
     )
     choices = [
-        ("dpm++2m", {"grid": "log-snr"}),
-        ("dpm++2m", {"rho": 3.0}),
+        *((name, grid) for name in ("dpm++2m", "dpm++3m-halved") for grid in ({"grid": "log-snr"}, {"rho": 3.0})),
         ("heun-paper", {"rho": 1.0}),
         ("exponential-paper", {"rho": 3.0}),
     ]

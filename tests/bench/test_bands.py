@@ -73,6 +73,11 @@ def test_a_wider_band_holds_what_a_narrower_one_does(mean, sd, ratio):
 # -- factors -----------------------------------------------------------------------------------------------------------
 
 
+def test_a_factor_that_only_the_papers_sd_lets_in_is_told():
+    assert [Factor(ours, 2.0, 0.2).by_spread() for ours in (2.4, 2.5, 2.9, 3.0)] == [False, True, True, False]
+    assert not Factor(math.nan, 2.0, 0.2).by_spread()
+
+
 def test_a_factor_is_judged_by_the_papers_two_sd_in_logarithms():
     above, below = entry(8.0, paper=(10.0, 3.0)), entry(2.0, paper=(1.0, 0.4))
     found = factor(above, below)

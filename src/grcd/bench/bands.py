@@ -66,6 +66,10 @@ class Factor:
         low, high = band.around(self.paper, None)
         return min(low, self.paper / wide) <= self.ours <= max(high, self.paper * wide)
 
+    def by_spread(self, band: Band = TIGHT) -> bool:
+        """Whether ours is in the band for the sd of what the paper prints alone: it is out of the share."""
+        return self.holds(band) is True and not band.covers(self.ours, self.paper)
+
 
 def factor(above: Entry, below: Entry) -> Factor:
     """Of two entries that the paper prints; ours is NaN if one was not measured."""

@@ -42,12 +42,12 @@ STYLES = {  # colour, marker and its size; GRCD's in full colours, large below s
     "grcd-epsilon-heun": ("#2e8b57", "D", 5),
     "edm": ("#4d4d4d", "v", 5),
     "gad": ("#8a8a8a", "X", 5),
-    "wsd-scalar": ("#9c86b8", "<", 5),
-    "wsd-graph": ("#6d5a8c", ">", 5),
-    "isotropic-ve": ("#b59a86", "p", 5),
-    "static-precond": ("#8f6f58", "h", 5),
-    "conjugate-precond": ("#6f9fa3", "P", 5),
-    "clock": ("#c58fa8", "d", 5),
+    "wsd-scalar": ("#b79fd6", "<", 5),
+    "wsd-graph": ("#5b3f86", ">", 5),
+    "isotropic-ve": ("#d1a679", "p", 5),
+    "static-precond": ("#7a4a25", "h", 5),
+    "conjugate-precond": ("#5f9ea8", "P", 5),
+    "clock": ("#6c8fd1", "d", 5),
     "clock+reference+residual": ("#93a86b", "*", 6),
 }
 OTHER = ("#777777", ".", 5)  # a method of one's own
@@ -204,7 +204,7 @@ def _sensor_std(seeds: Sequence[int], results: Path) -> Figure:
             label_axes(axis, "", "", f"{name}, {regime}: mean {std.mean():.3f}")
             axis.spines[:].set_visible(False)
     _scale(axes[1, 0], place)
-    figure.suptitle(f"METR-LA: standard deviation a sensor of generated signals, NFE 16, seed {seed}", color=INK)
+    figure.suptitle(f"METR-LA: per-sensor standard deviation of generated signals, NFE 16, seed {seed}", color=INK)
     figure.colorbar(dots, ax=axes, shrink=0.7, extend="both", label="standard deviation (correct: 1)")
     return figure
 

@@ -140,8 +140,9 @@ def _days(data: Dataset, split: str, values: dict[str, np.ndarray]) -> dict[str,
 # -- time --------------------------------------------------------------------------------------------------------------
 
 
-def _sampling_time(cell: Generated, model: GRCD, repeats: int = 5) -> dict[str, Any]:
+def _sampling_time(cell: Generated, model: GRCD) -> dict[str, Any]:
     """Seconds for 1,000 signals, and of those the ones that the network alone takes."""
+    repeats = 5 if cell.nfe < LONG else 1
     alone = network_alone(model.diffusion, 1000, model.spends(cell.nfe, cell.solver))
     sampling = _least(lambda: model.sample(1000, cell.nfe, cell.seed, *_how(cell)), repeats)
     return {"time": {"sampling": sampling, "network": _least(alone, repeats)}}
