@@ -276,6 +276,7 @@ LINE = [(0, 0), (1, 0), (2, 0)]
     [
         (LINE, {"k": 0}, "0 neighbours among 3 nodes|1 to 2"),
         (LINE, {"k": 3}, "3 neighbours among 3 nodes"),
+        (np.random.default_rng(0).random((5000, 2)), {"k": 257}, "257 neighbours among 5,000 nodes|1 to 256"),
         (LINE, {"k": -1}, "-1 neighbours"),
         (LINE, {"k": 1.5}, "1.5 neighbours|whole number"),
         (LINE, {"k": "two"}, "'two' neighbours"),

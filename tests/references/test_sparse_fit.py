@@ -57,6 +57,25 @@ def test_neighbours_that_come_later_are_the_nearest_first():
         assert [*parents[node][parents[node] >= 0]] == ranked[:4]
 
 
+def test_no_second_step_goes_through_a_hub():
+    """Of a star, and of a ring around it: leaves are linked along the ring, not through the middle."""
+    leaves = 3000
+    ring, hub = np.arange(leaves), np.full(leaves, leaves)
+    ends = np.concatenate([ring, ring]), np.concatenate([(ring + 1) % leaves, hub])
+    pairs = sp.coo_array((np.r_[np.ones(leaves), np.full(leaves, 0.1)], ends), shape=(leaves + 1, leaves + 1))
+    weights = sp.csr_array(pairs + pairs.T)
+    parents = neighbours.later_neighbours(weights, factors.sweep(weights))
+    apart = np.abs(parents - np.arange(leaves + 1)[:, None])
+    linked = (parents >= 0) & (parents < leaves) & (np.arange(leaves + 1) < leaves)[:, None]
+    assert 1 <= np.minimum(apart, leaves - apart)[linked].min() <= np.minimum(apart, leaves - apart)[linked].max() == 2
+
+
+def test_a_polynomial_of_a_star_is_not_tried(monkeypatch):
+    star = sp.csr_array((np.ones(5000), (np.zeros(5000, int), np.arange(1, 5001))), shape=(5001, 5001))
+    monkeypatch.setattr(sparse_fit, "two_steps", lambda graph: pytest.fail("its square has 25 million entries"))
+    assert not sparse_fit.has_square(Graph.from_adjacency(star + star.T))
+
+
 def test_on_a_path_a_markov_chain_is_fitted_exactly(monkeypatch):
     """Each node depends on the next alone: the precision is the inverse of the second moments, but for the degrees of
     freedom that a coefficient takes."""
@@ -193,6 +212,10 @@ def test_a_dense_graph_is_refused_with_its_count_of_pairs(monkeypatch):
     with pytest.raises(InputError, match=r"a graph of 150 nodes with \d+ pairs, 6 neighbours a node") as refusal:
         sparse_fit.fit(torch.zeros(10, NODES), torch.zeros(2, NODES), GRAPH)
     assert "nearest neighbours" in refusal.value.do
+    assert "at the place of" not in refusal.value.do
+    crowded = Graph.from_coordinates(np.concatenate([np.zeros((40, 2)), PLACES]))
+    with pytest.raises(InputError, match="39 nodes are at the place of another one"):
+        sparse_fit.refuse_dense(crowded)
 
 
 def test_a_random_graph_is_fitted_and_drawn_from_without_a_factor(monkeypatch):

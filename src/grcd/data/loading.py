@@ -35,7 +35,7 @@ from .options import GRAPH_OPTIONS, Options
 from .series import Series, interval_of
 from .series_dataset import SeriesDataset, assembled
 
-NO_GRAPH = "name its file with --graph; where nothing is known, a table source,target with all pairs of nodes"
+NO_GRAPH = "name its file with --graph; where nothing is known of some hundreds, a table source,target with all pairs"
 
 
 def load_dataset(

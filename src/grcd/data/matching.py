@@ -84,5 +84,6 @@ def _mismatch(missing: list[str], extra: list[str], graph: Graph, where: str) ->
     return InputError(
         f"{where} with nodes that do not match the graph: {', '.join(parts)}",
         f"the graph's {len(graph)} node names",
-        "rename the columns, take the graph or the run of these signals, or keep only the common nodes (--common)",
+        "rename the columns, take the graph or the run of these signals, or keep only the common nodes (--common)"
+        + "; a line NODE,NODE,1 in a list of edges names a node without neighbours" * bool(extra),
     )

@@ -34,6 +34,7 @@ EARTH_RADIUS = 6371.0088  # km, the mean radius
 TIE = 1e-9  # relative
 SLACK = 1e-6, 1e-12  # relative, and of the extent of all: what a tree may be off by, and more
 DIGITS = ((22, 42), (21, 21), (21, 0))  # of 64 bits: how many at a time, and how many are behind them
+NEIGHBOURS = 256  # a node, on average, beyond which a large graph is no sparse one
 ALL, SAMPLED = 4096, 1024  # nodes up to which all distances have their median; of more, so many nodes, evenly spaced
 
 
@@ -139,6 +140,8 @@ def _neighbours(k: Any, n: int) -> int:
         raise InputError(f"{k!r} neighbours", "a whole number", f"choose k from 1 to {n - 1}") from None
     if not 1 <= number < n:
         raise InputError(f"{k} neighbours among {n} nodes", f"1 to {n - 1}", "choose k in that range")
+    if n > ALL and number > NEIGHBOURS:
+        raise InputError(f"{k} neighbours among {n:,} nodes", f"1 to {NEIGHBOURS} on a graph of this size", "lower k")
     return number
 
 

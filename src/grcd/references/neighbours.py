@@ -2,6 +2,7 @@
 
 **Space.** Nodes are taken along a sweep of the graph (reverse Cuthill-McKee), so that each has neighbours both before
 and after it, and each is regressed on up to ``MOST`` of the nodes within two steps that come later, the nearest first.
+No second step goes through a hub: all that it links would be linked with each other, as many pairs as the square.
 
 **Time.** In a window each reading is regressed on those neighbours, and on itself and the same neighbours in up to
 ``lags`` rows before. If rows follow ``x_t = Phi x_(t-1) + e_t``, with a number ``phi`` a node and ``e`` of the
@@ -25,6 +26,7 @@ from ..core import factors, threads
 from .precision import Regressions
 
 MOST = 16  # nodes that one is regressed on
+HUB = 256  # neighbours; a node with more of them is one
 IN_TIME = 8  # and in every row of a window
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)  # of the diagonal
 LEAST = 1e-6  # variance that is left of a z-score, at least
@@ -127,7 +129,8 @@ def later_neighbours(weights: sp.csr_array, order: np.ndarray, most: int = MOST)
     place = np.empty(n, dtype=np.int64)
     place[order] = np.arange(n)
     near = sp.csr_array(weights / max(weights.max(), 1e-300)) if weights.nnz else weights
-    far = sp.csr_array(near @ near)
+    through = np.diff(near.indptr) <= HUB
+    far = sp.csr_array(near[:, through] @ near[through])
     pairs = sp.coo_array(near.sign() + near + far / (1 + far.max())) if far.nnz else sp.coo_array(near)
     kept = place[pairs.col] > place[pairs.row]
     row, col, score = pairs.row[kept].astype(np.int64), pairs.col[kept].astype(np.int64), pairs.data[kept]

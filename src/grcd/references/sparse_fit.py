@@ -37,7 +37,8 @@ from ..core.rows import evenly
 from ..core.streams import Stream
 from ..graphs.graph import Graph
 from ..graphs.space import SignalSpace
-from .neighbours import LEAST, MOST, Neighbours
+from ..graphs.weights import NEIGHBOURS
+from .neighbours import HUB, LEAST, MOST, Neighbours
 from .observations import Observations
 from .precision import Given, Precision
 from .reference import Reference
@@ -50,7 +51,6 @@ STEPS, ROUNDS = 2, 2  # of expectation and maximisation; of drawing gaps
 MANY = 1 << 26  # readings beyond which gaps are drawn once
 LAGS = (0, 1, 2, 3)  # rows before a row of a window that are tried
 BESIDE = 4  # times the largest weight in space: that of the rows before and after, for a first guess at gaps
-NEIGHBOURS = 256  # a node, on average, beyond which a graph is no sparse one
 SMALL = np.geomspace(1e-4, 1e3, 15)  # ``k`` at which determinants of polynomials are exact
 FEW = 20 * MOST  # signals beyond which regressions need no polynomial beside them
 
@@ -110,8 +110,17 @@ def refuse_dense(graph: Graph) -> None:
         raise InputError(
             f"a graph of {len(graph):,} nodes with {graph.pairs:,} pairs, {each}",
             f"up to {NEIGHBOURS} neighbours a node on a graph of this size",
-            "keep the strongest weights of each node: a few nearest neighbours, or a higher threshold",
+            "keep the strongest weights of each node: a few nearest neighbours, or a higher threshold"
+            + _at_one_place(graph),
         )
+
+
+def _at_one_place(graph: Graph) -> str:
+    """That nodes have the position of others, which makes them next to all of these."""
+    if graph.coords is None:
+        return ""
+    count = len(graph) - len(np.unique(graph.coords, axis=0))
+    return f"; {count:,} nodes are at the place of another one, next to all that are there: join them" if count else ""
 
 
 def say_apart(graph: Graph) -> None:
@@ -160,7 +169,7 @@ class Task:
         some = x[evenly(len(x), TRIED)]
         by_node = _by_node(some)
         candidates = [self._with_modes(by_node, r) for r in ranks if r <= min(some.shape) / 4]
-        if self.graph is not None and len(x) < FEW and not factors.too_dear(two_steps(self.graph)):
+        if self.graph is not None and len(x) < FEW and has_square(self.graph):
             candidates.append(Sparse(polynomial(some, self.graph), np.zeros((len(self.graph), 0))))
         best = max(candidates, key=self.likelihood) if len(candidates) > 1 else candidates[0]
         return best if len(some) == len(x) else self.refitted(x, best)
@@ -226,6 +235,12 @@ def principal(x: Tensor, rank: int, beyond: int = 8, powers: int = 2) -> tuple[T
 
 
 # -- polynomials -------------------------------------------------------------------------------------------------------
+
+
+def has_square(graph: Graph) -> bool:
+    """Whether ``L^2`` is sparse, and has a factor: hubs link all that they are linked with."""
+    degree = np.diff(graph.weights.indptr).astype(np.int64)
+    return bool((degree**2).sum() <= HUB * (degree.sum() + 1)) and not factors.too_dear(two_steps(graph))
 
 
 def two_steps(graph: Graph) -> sp.csr_array:
