@@ -98,6 +98,7 @@ class GRCD:
     ):
         self.graph = graph_of(graph)
         self.method = methods.find(method)
+        methods.on(method, self.graph)  # refuses one that a large graph cannot have
         self.device = devices.find(device)
         self._settings = (method, seed, window), settings
         self._trained: Trained | TrainedSeries | None = None

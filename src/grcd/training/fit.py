@@ -136,7 +136,9 @@ def alone(space: SignalSpace, config: Config, device: torch.device) -> bool:
 def no_time(config: Config, space: SignalSpace) -> str:
     """That there will be no network for want of time."""
     time = f"{config.minutes:g} minutes" if config.minutes else "an hour"
-    return f"a network on {space.d:,} nodes cannot be trained in {time} here"
+    return (
+        f"a network on {space.d:,} nodes cannot be trained in {time} here (with more --minutes, or on a GPU, it may be)"
+    )
 
 
 def few(method: methods.Method, validating: int) -> str:
