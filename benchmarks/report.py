@@ -185,6 +185,17 @@ def size() -> str:
 CALLED = ("fit", "sample", "impute")
 
 
+ASKED = {"graph": 1.2, "fit": 1.5, "draws": 1.5, "draws again": 1.2, "posterior": 1.5, "level": 1.5, "network": 1.2}
+
+
+def missed(growth: list[dict]) -> str:
+    """Which exponents from 10,000 to a million nodes are larger than asked for."""
+    whole = [each for each in growth if (each["from"], each["to"]) == (10_000, 1_000_000)]
+    over = [f"{name} {each[name]:.2f}" for each in whole for name, most in ASKED.items() if each[name] > most]
+    found = "none is larger" if not over else f"larger are {', '.join(over)}"
+    return f"\nOf those asked for, {found}.\n" if whole else ""
+
+
 def scale(name: str) -> str:
     from scale import exponents
 
@@ -215,7 +226,9 @@ def scale(name: str) -> str:
     )
     text += (
         "\nExponents of growth, where the work is the same; asked for, from 10,000 to a million nodes: 1.2, and 1.5"
-        " where a factor is made:\n\n" + table(["", *stages], steps)
+        " where a factor is made (fit, posterior, level, draws for the first time):\n\n"
+        + table(["", *stages], steps)
+        + missed(exponents(result["sizes"]))
     )
     called = [
         [
