@@ -16,7 +16,7 @@ from grcd.data.catalog import city
 from grcd.data.catalog.named import Generated
 from grcd.data.options import Options
 from grcd.data.series import Series
-from grcd.evaluation import windows
+from grcd.evaluation import hiding, windows
 from grcd.evaluation.ammd import Scores
 from grcd.evaluation.guesses import Guesses
 from grcd.report.material_in_time import OURS, REFERENCE
@@ -41,21 +41,26 @@ def material(ours, network=True, reference=(11, 23)):
     draws = {OURS: ours, REFERENCE: [list(reference)] * 3, "line": [[10, 23]], "last": [[12, 22]]}
     g = guessed([10, 20], **draws)
     ahead = guessed([10, 20], **{method: draws[method] for method in (OURS, REFERENCE, "last")})
-    gaps = {"points": g, "spells": g, "sensors": g}
+    gaps = {"points": g, "spells": g, "sensors": g, "outages": g}
     model = SimpleNamespace(result={"network": network})
     return SimpleNamespace(gaps=gaps, ahead=ahead, data=SimpleNamespace(units=("km/h",)), model=model)
+
+
+def test_every_family_of_gaps_has_its_column():
+    """Of several channels there is one family more, and the city has one."""
+    assert {*demo.COLUMNS} == {*hiding.KINDS, "future"} - {"channels"}
 
 
 def test_the_table_is_what_a_hand_computes():
     shown = material([[9, 21], [10.5, 21], [40, 20]])  # medians 10.5 and 21
     lines = demo.table(shown, {OURS: scored(0.25, 0.0125), REFERENCE: scored(0.5, 0.0125)})
-    assert lines[0] == ["km/h, and aMMD", "scattered", "spells", "silent", "two hours", "days"]
+    assert lines[0] == ["km/h, and aMMD", "scattered", "spells", "silent", "outages", "two hours", "days"]
     assert lines[1:] == [
-        ["GRCD", *["0.75"] * 4, "0.250"],  # (0.5 + 1) / 2
-        ["its reference alone", *["2.00"] * 4, "0.500"],  # (1 + 3) / 2
-        ["a line in time", *["1.50"] * 3, "-", "-"],
-        ["the last value", *["2.00"] * 4, "-"],
-        [demo.FLOOR, *["-"] * 4, "0.013"],
+        ["GRCD", *["0.75"] * 5, "0.250"],  # (0.5 + 1) / 2
+        ["its reference alone", *["2.00"] * 5, "0.500"],  # (1 + 3) / 2
+        ["a line in time", *["1.50"] * 4, "-", "-"],
+        ["the last value", *["2.00"] * 5, "-"],
+        [demo.FLOOR, *["-"] * 5, "0.013"],
     ]
 
 
@@ -100,11 +105,16 @@ def test_everything_is_left_where_it_says(small):
     assert "grcd demo" in page
     errors = next(table for table in Parsed(page).tables if table[0][0] == "mean absolute error")
     own = {row[0].partition(" (")[0]: row for row in errors[1:]}
-    for column, family in ((1, "scattered readings"), (2, "silent spells"), (3, "silent sensors")):
+    for column, family in (
+        (1, "scattered readings"),
+        (2, "silent spells"),
+        (3, "silent sensors"),
+        (4, "rows of which nothing was read"),
+    ):
         assert float(lines[1][column]) == pytest.approx(float(own[family][1]), rel=0.01)
     scores = next(table for table in Parsed(page).tables if table[0][1] == "aMMD")
-    assert float(scores[1][1]) == pytest.approx(float(lines[1][5]), abs=6e-4)  # rounded to three places, and to four
-    assert float(scores[2][1]) == pytest.approx(float(lines[-1][5]), abs=6e-4)
+    assert float(scores[1][1]) == pytest.approx(float(lines[1][6]), abs=6e-4)  # rounded to three places, and to four
+    assert float(scores[2][1]) == pytest.approx(float(lines[-1][6]), abs=6e-4)
 
 
 @in_browser

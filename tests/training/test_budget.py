@@ -98,7 +98,9 @@ def test_moments_by_hand():
 
 
 def test_without_any_time_the_reference_of_moments_stands_alone(tiny, tmp_path):
-    with pytest.warns(InputWarning, match="cannot be trained in 0.0001 minutes here .*: the model is its reference alone"):
+    with pytest.warns(
+        InputWarning, match="cannot be trained in 0.0001 minutes here .*: the model is its reference alone"
+    ):
         model = grcd.GRCD(tiny.graph, device="cpu", minutes=1e-4).fit(tiny.train, tiny.val, run=tmp_path / "run")
     assert (model.result["updates"], model.config.backbone, model.config.minutes) == (0, "none", 0)
     assert model.facts["settled"] == {"backbone": "none"}
