@@ -105,12 +105,8 @@ def test_everything_is_left_where_it_says(small):
     assert "grcd demo" in page
     errors = next(table for table in Parsed(page).tables if table[0][0] == "mean absolute error")
     own = {row[0].partition(" (")[0]: row for row in errors[1:]}
-    for column, family in (
-        (1, "scattered readings"),
-        (2, "silent spells"),
-        (3, "silent sensors"),
-        (4, "rows of which nothing was read"),
-    ):
+    families = ("scattered readings", "silent spells", "silent sensors", "rows of which nothing was read")
+    for column, family in enumerate(families, 1):
         assert float(lines[1][column]) == pytest.approx(float(own[family][1]), rel=0.01)
     scores = next(table for table in Parsed(page).tables if table[0][1] == "aMMD")
     assert float(scores[1][1]) == pytest.approx(float(lines[1][6]), abs=6e-4)  # rounded to three places, and to four

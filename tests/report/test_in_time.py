@@ -9,8 +9,11 @@ from laws import close
 
 import grcd
 from grcd.data.series import Series
+from grcd.data.series_dataset import SeriesDataset
+from grcd.graphs.graph import Graph
 from grcd.report import in_time
 from grcd.report.inspection import inspect
+from grcd.report.window import Window
 
 HOUR = np.timedelta64(1, "h")
 START = np.datetime64("2024-01-01T00:00", "ns")
@@ -49,6 +52,21 @@ def test_a_window_as_long_as_the_past_helps():
     assert suggested == [1, 2, 4, 16, 36]  # .6^2 = .36, .9^8 = .43 and .9^12 = .28
     assert facts(series(20_000, 0.0, day=2.0))["window_suggested"] == 4  # the calendar has it all: a short one knows it
     assert facts(series(100, 0.99))["window_suggested"] == 8  # ten of them in a hundred rows
+
+
+def test_of_many_columns_no_window_is_tried_and_that_is_the_reason(monkeypatch):
+    """Whatever a row says of the next one."""
+    data = SeriesDataset(
+        "x",
+        series(400, 0.9),
+        Graph.from_adjacency(W),
+        ("x",),
+        ("m",),
+        {"train": (slice(0, 300),), "val": (slice(300, 400),)},
+    )
+    assert "gains" in Window.of(data).why
+    monkeypatch.setattr(in_time, "MOST", 5)
+    assert (Window.of(data).steps, Window.of(data).why.partition(" no ")[0]) == (1, "of so many columns")
 
 
 def test_breaks_and_what_is_missing_by_channel():

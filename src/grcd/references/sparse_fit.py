@@ -71,7 +71,7 @@ def fit_windows(
     """Of z-scored windows (windows, d), NaN where missing: the reference, how many rows it goes back, and the
     log-likelihood of validation windows, in nats a reading, by what was tried."""
     refuse_dense(space.graph)
-    say_apart(space.graph)
+    say_apart(space.graph, "")
     x, held_out = some_of(train, SIGNALS), some_of(val, VALIDATED)
     columns = of_columns(space)
     beside = of_windows(columns, space.steps)
@@ -123,13 +123,13 @@ def _at_one_place(graph: Graph) -> str:
     return f"; {count:,} nodes are at the place of another one, next to all that are there: join them" if count else ""
 
 
-def say_apart(graph: Graph) -> None:
+def say_apart(graph: Graph, more: str = "; or a window (--window): a node's own past says much of its gaps") -> None:
     """A large graph in parts: nothing but modes that all nodes share says anything across."""
     parts, single = graph.components if graph.large else 1, int((graph.degree == 0).sum())
     if parts > 1:
         what = f"the graph falls into {parts:,} parts, {single:,} of them single nodes"
         do = "what they have in common are wide modes alone; give more edges or neighbours if they belong together"
-        warnings.warn(f"{what}: {do}", InputWarning, stacklevel=2)
+        warnings.warn(f"{what}: {do}{more}", InputWarning, stacklevel=2)
 
 
 def some_of(signals: Tensor, most: int) -> np.ndarray:  # (at most most, nodes)

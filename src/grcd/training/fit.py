@@ -40,6 +40,7 @@ from .config import Config
 
 LEAST = 8  # validation signals that can tell whether a network helps
 JUDGED = 1 << 20  # readings that a reference alone is judged by
+NOTABLE = 30.0  # seconds
 BATCH_ENTRIES = {"cpu": 1 << 21, "cuda": 1 << 25}  # activations (signals x nodes x width) sampled at a time
 
 
@@ -149,9 +150,11 @@ def few(method: methods.Method, validating: int) -> str:
 
 
 def _reference_alone(diffusion: Diffusion, signals: TrainingSignals, reason: str, began: float) -> dict:
-    """How training went that was none; where that was not asked for, it is said."""
+    """How training went that was none; where that was not asked for, it is said, and how long the reference took."""
+    took = time.monotonic() - began
     if reason != large.NOT_WANTED:
-        warnings.warn(f"{reason}: the model is its reference alone", InputWarning, stacklevel=3)
+        long = f", which took {took / 60:.1f} minutes" if took > NOTABLE else ""
+        warnings.warn(f"{reason}: the model is its reference alone{long}", InputWarning, stacklevel=3)
     count = max(4, min(256, JUDGED // diffusion.space.d))
     x = signals.val[evenly(len(signals.val), count)].double()
     x = signals.filler(diffusion.reference).whole(x, Stream(signals.seed, "validation gaps", x.device))
