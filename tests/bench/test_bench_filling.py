@@ -82,7 +82,7 @@ def test_cells_of_dated_signals_have_sums_by_day(tiny):
         fitted = baselines.fitted("fill-mean", data)
         content = measuring.measurement(Baseline("tiny", "fill-mean", mask="blocks"), fitted, data)
         if days is None:
-            assert "days" not in content
+            assert content["days"] is None
         else:
             assert {str(np.datetime64(int(day), "D")) for day in content["days"]["day"]} == days
             assert sum(content["days"]["readings"]) == content["filling"]["readings"]

@@ -8,7 +8,7 @@ import pytest
 
 from grcd.bench import cells as files
 from grcd.bench import suites
-from grcd.bench.cells import Control, Filled, Floor, Generated
+from grcd.bench.cells import Baseline, Control, Filled, Floor, Generated
 
 
 @pytest.mark.parametrize(
@@ -103,3 +103,25 @@ def test_what_is_to_be_measured_again_is_shown_until_then_and_said(tmp_path):
     assert files.earlier(cells, tmp_path) == 1
     files.write(cells[0], tmp_path, scores={"ammd": 0.4})
     assert files.earlier(cells, tmp_path) == 0
+
+
+def test_what_lacks_sums_by_day_or_copies_is_measured_again_and_shown_until_then(tmp_path):
+    """Its numbers are right: the data and the network are what they were."""
+    days, distance = {"day": [1.0], "crps": [0.5], "readings": [1.0]}, {"value": 0.1}
+    for cell, before, since in (
+        (Baseline("molene", "fill-mean", mask="blocks"), {"filling": {"crps": 0.5}}, {"days": days}),
+        (Filled("molene", "grcd", 0, 8, mask="blocks"), {"filling": {"crps": 0.5}}, {"days": None}),
+        (Control("metr-la", "control-full", 0, "distances"), {"distances": {"energy": distance}}, None),
+    ):
+        since = {"distances": {"energy": distance, "copies": distance}} if since is None else since
+        files.write(cell, tmp_path, **before)
+        content = files.measured(cell, tmp_path)
+        assert files.valid(cell, content)
+        assert not files.done(cell, tmp_path)
+        assert files.earlier([cell], tmp_path) == 1
+        files.write(cell, tmp_path, **before | since)
+        assert files.done(cell, tmp_path)
+        assert files.earlier([cell], tmp_path) == 0
+    timed = Baseline("molene", "fill-mean", mask="blocks", measure="time")
+    files.write(timed, tmp_path, time={"filling": 1.0})
+    assert files.done(timed, tmp_path)

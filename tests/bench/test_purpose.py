@@ -99,6 +99,25 @@ def test_moments_with_sums_by_day_have_intervals_over_weeks(tmp_path):
     assert gain.endswith("over weeks")
 
 
+def test_what_lacks_sums_by_day_is_shown_with_its_seeds_and_what_another_network_made_is_not(tmp_path):
+    """Six networks, measured before there were days, beside a competitor that has them."""
+    seeds = range(6)
+    for seed in seeds:
+        write(Filled("metr-la", "grcd", seed, 8, mask="blocks"), tmp_path, filling={"crps": 1.0 + seed / 10})
+        write(Filled("metr-la", "grcd", seed, mask="blocks"), tmp_path, filling={"crps": 2.0})
+    days = {"day": [*range(28)], "crps": HARD, "readings": [10.0] * 28}
+    write(Baseline("metr-la", "fill-linear", mask="blocks"), tmp_path, filling={"crps": 4.0}, days=days)
+    *numbers, gain, _ = rows(tmp_path, "fill moments, CRPS", seeds)["metr-la, blocks"]
+    assert numbers == ["2.000", "1.250", "4.000 (fill-linear)"]
+    assert gain.endswith("over 6 seeds")
+    cell = Generated("sbm-c1", "grcd", 0, 4, measure="distances")
+    write(cell, tmp_path, distances={"energy": {"value": 1.0, "floor": 0.0, "spread": 0.1}})
+    assert rows(tmp_path, "generate, energy distance")["sbm-c1"][1] == "1.000"
+    path = cell.path(tmp_path)
+    path.write_text(path.read_text().replace('"revision": 3', '"revision": 2'))
+    assert rows(tmp_path, "generate, energy distance")["sbm-c1"][1] == "-"
+
+
 def test_where_the_reference_is_at_the_floor_nothing_is_gained(tmp_path):
     for cell, ammd in (
         (Generated("molene", "grcd", 0, 4), 0.1),

@@ -8,9 +8,10 @@ for windows in ``windows/cells``:
     Baseline    hidden readings that something simpler filled: the same
 
 Cells are written whole, so a benchmark that was killed goes on where it was and nothing is computed twice. A cell that
-failed says why, and is tried again the next time; so is one whose file is damaged, and one that was measured before
-what it is about changed: its data, or the network (``revision``). Files of all kinds have one layout,
-``LAYOUT``; what a cell does not have stands there as it stands here.
+failed says why, and is tried again the next time; so is one whose file is damaged, one that was measured before
+what it is about changed: its data, or the network (``revision``), and one that lacks what has been kept since (``whole``):
+its numbers are right, but not all there. Files of all kinds have one layout, ``LAYOUT``; what a cell does not have
+stands there as it stands here.
 """
 
 from __future__ import annotations
@@ -220,8 +221,8 @@ def read(cell: Cell, results: Path) -> dict[str, Any] | None:
     """What the file of a cell holds, the reason if it failed; None if there is none, or it cannot be read."""
     try:
         content: dict[str, Any] = json.loads(cell.path(results).read_text())
-        whole = "error" in content or (cell.key in content and (cell.measure != "ammd" or "ammd" in content["scores"]))
-        return content if whole and LAYOUT | content["cell"] == cell.record() else None
+        there = "error" in content or (cell.key in content and (cell.measure != "ammd" or "ammd" in content["scores"]))
+        return content if there and LAYOUT | content["cell"] == cell.record() else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -232,9 +233,21 @@ def measured(cell: Cell, results: Path) -> dict[str, Any] | None:
     return None if content is None or content.get("error") else content
 
 
-def current(cell: Cell, content: dict[str, Any]) -> bool:
+def valid(cell: Cell, content: dict[str, Any]) -> bool:
     """Whether that was measured since the data and the network are what they are."""
     return bool(content.get("revision", 1) == cell.revision)
+
+
+def whole(cell: Cell, content: dict[str, Any]) -> bool:
+    """Whether all is there that is kept by now: of earlier cells, sums by day or the share of copies are not."""
+    if cell.measure == "filling":
+        return "days" in content
+    return cell.measure != "distances" or "copies" in content["distances"]
+
+
+def current(cell: Cell, content: dict[str, Any]) -> bool:
+    """Whether that need not be measured again."""
+    return valid(cell, content) and whole(cell, content)
 
 
 def done(cell: Cell, results: Path) -> bool:
@@ -244,7 +257,8 @@ def done(cell: Cell, results: Path) -> bool:
 
 
 def earlier(cells: Iterable[Cell], results: Path) -> int:
-    """How many were measured before the data or the network changed: shown until they are measured again."""
+    """How many were measured before the data, the network or what is kept changed: shown until they are measured
+    again."""
     contents = ((cell, measured(cell, results)) for cell in cells)
     return sum(content is not None and not current(cell, content) for cell, content in contents)
 

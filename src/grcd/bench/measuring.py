@@ -132,9 +132,9 @@ def _of_filled(cell: Filled | Baseline, fill: Fill, data: Dataset) -> dict[str, 
 
 
 def _days(data: Dataset, split: str, values: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Sums by day, for intervals over weeks, of numbers of a split's signals; nothing where these have no dates."""
+    """Sums by day, for intervals over weeks, of numbers of a split's signals; None where these have no dates."""
     times = data.times.get(split)
-    return {} if times is None or times.dtype.kind != "M" else {"days": by_day(times, values)}
+    return {"days": None if times is None or times.dtype.kind != "M" else by_day(times, values)}
 
 
 # -- time --------------------------------------------------------------------------------------------------------------

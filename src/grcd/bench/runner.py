@@ -36,7 +36,7 @@ from ..training.config import Config
 from ..training.methods import METHODS, sharing
 from ..training.window_config import AS_THEY_ARE, configured
 from . import suites
-from .cells import Baseline, Cell, Generated, current, done, read, write
+from .cells import Baseline, Cell, Generated, current, done, measured, read, write
 from .measuring import measurement
 from .windows import measuring as in_time
 from .windows.cells import Windowed
@@ -98,8 +98,8 @@ def _refuse(cells: Sequence[Cell], settings: dict, jobs: int) -> None:
 
 def _refuse_others(cell: Cell, results: Path, settings: dict) -> None:
     """A cell that is there must have been trained with the same settings."""
-    content = read(cell, results) or {}
-    config = content.get("config", {}) if current(cell, content) else {}
+    content = measured(cell, results)
+    config = content.get("config", {}) if content is not None and current(cell, content) else {}
     for key, value in _asked_for(cell, settings).items() if config else ():
         if key not in ("method", "seed") and config.get(key, value) != value:
             raise InputError(

@@ -13,7 +13,10 @@ __all__ = ["Key", "collected", "paper", "printed", "render", "row_name", "table"
 
 OWN = {"cost": cost.table, "distances": distances.table, "impute": filling.table}
 OWN |= {"imputation": windows.imputation, "forecast": windows.forecast}
-EARLIER = "{count} of the cells were measured before data or network changed; `grcd bench run` measures them again."
+EARLIER = (
+    "{count} of the cells were measured before data, network or what is kept changed;"
+    " `grcd bench run` measures them again."
+)
 
 
 def table(suite: str, cells: Sequence[Cell], seeds: Sequence[int], results: Path, kind: str, alone: bool = True) -> str:

@@ -32,7 +32,7 @@ from ...core.tables import Lines
 from ...evaluation.bootstrap import LEAST as DAYS
 from ...evaluation.bootstrap import Interval, difference
 from .. import suites
-from ..cells import Baseline, Cell, Filled, done, measured
+from ..cells import Baseline, Cell, Filled, done, measured, valid
 from ..measured import LEAST, Entry, by_method
 from ..windows.cells import REFERENCE, Windowed
 from ..windows.settings import SETTINGS, SHARES, VARIANTS
@@ -90,7 +90,7 @@ def _energies(seeds: Sequence[int] | None, results: Path) -> Iterator[list[str]]
 def _energy(by_seed: dict[int, dict[str, Any]]) -> Number:
     """Of cells of distances: what is linear in the test signals by day, and the term that is not."""
     values = {seed: content["distances"]["energy"]["value"] for seed, content in by_seed.items()}
-    if not all("days" in content for content in by_seed.values()):
+    if not all(content.get("days") for content in by_seed.values()):
         return Number(values)
     days = _mean([_days(content) for content in by_seed.values()])
     return Number(
@@ -125,7 +125,7 @@ def _moments(seeds: Sequence[int] | None, results: Path) -> Iterator[list[str]]:
 
 def _filled(by_seed: dict[int, dict[str, Any]]) -> Number:
     values = {seed: content["filling"]["crps"] for seed, content in by_seed.items()}
-    if not all("days" in content for content in by_seed.values()):
+    if not all(content.get("days") for content in by_seed.values()):
         return Number(values)
     days = _mean([_days(content) for content in by_seed.values()])
     return Number(values, {"above": days["crps"], "below": days["readings"]})
@@ -190,8 +190,9 @@ def _apart(ours: Number, other: Number) -> tuple[Interval, str]:
 
 
 def _read(cell: Cell, results: Path) -> dict[str, Any] | None:
-    """What was measured since data and networks are what they are."""
-    return measured(cell, results) if done(cell, results) else None
+    """What was measured since data and networks are what they are, sums by day or none."""
+    content = measured(cell, results)
+    return content if content is not None and valid(cell, content) else None
 
 
 def _days(content: dict[str, Any]) -> Days:
