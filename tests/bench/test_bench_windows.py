@@ -306,7 +306,10 @@ def test_every_setting_has_its_methods():
     for name, each in rows.items():
         variants = ["grcd-unseen"] * (name in ("metr-la-point", "metr-la-block", "aqi36"))
         variants += ["grcd-one-channel", "grcd-no-calendar"] * (name == "beijing")
-        assert each == simple | ours | {f"{variant}, NFE {nfe}" for variant in variants for nfe in (1, 2, 4, 8)}
+        alone = {"reference-one-channel", "reference-no-calendar"} if name == "beijing" else set()
+        assert each == simple | ours | alone | {f"{variant}, NFE {nfe}" for variant in variants for nfe in (1, 2, 4, 8)}
+    rows = {cell.row for cell in suites.cells("forecast", ["beijing"])}
+    assert {"reference", "reference-one-channel", "reference-no-calendar"} <= rows
     ahead = {cell.method for cell in suites.cells("forecast", ["metr-la"])}
     assert ahead == {"grcd", "reference", "last", "yesterday", "week", "calendar", "neighbours", "iterative", "var"}
     assert {cell.seed for cell in cells if cell.method == "grcd"} == {0, 1, 2}
@@ -344,8 +347,55 @@ def test_masks_of_our_own_hide_what_they_say():
     np.testing.assert_array_equal(gone[:, 24:].all(axis=1).sum(axis=1), 4)
     assert len({tuple(piece) for piece in gone[:, -1].tolist()}) > len(gone) // 2  # others every time
     unseen = settings._without(wide)
-    assert not np.isnan(unseen[400:]).any()
-    assert 0.27 < np.isnan(unseen[:400]).mean() < 0.40  # a quarter and a twentieth, and spells
+    assert not np.isnan(unseen[500:]).any()
+    for rows in (slice(400), slice(400, 500)):  # trained on, and chosen by
+        assert 0.27 < np.isnan(unseen[rows]).mean() < 0.40  # a quarter and a twentieth, and spells
+
+
+@pytest.mark.parametrize("share", [10, 50, 90])
+def test_blocks_and_sensors_hide_as_much_as_they_say(share):
+    """Spells of a sensor are of one length from 12 to 47 rows, or of several that touch; in the first rows too."""
+    values = np.ones((6000, 40, 1))
+    series = Series(values, np.datetime64("2024-01-01T00:00", "s") + np.arange(6000) * HOUR)
+    parts = {"train": (slice(0, 10),), "val": (slice(10, 20),), "test": (slice(20, 6000),)}
+    wide = replace(made(), series=series, splits=parts, hidden=None)
+    pieces = settings.IMPUTATION[f"metr-la-blocks-{share}"].pieces(wide)
+    hidden = pieces.hidden[..., 0]
+    # A column's mean over so many rows is that of some 6,000 / 47 spells at the least, and there are forty columns
+    assert abs(hidden.mean() - share / 100) < 4 * 0.5 / (40 * 5980 / 47) ** 0.5
+    assert abs(hidden[:40].mean() - share / 100) < 4 * 0.5 / 40**0.5
+    edges = np.diff(np.pad(hidden, ((1, 1), (0, 0))).astype(int), axis=0)
+    for node in range(40):
+        begins, ends = (np.flatnonzero(edges[:, node] == sign) for sign in (1, -1))
+        lengths = (ends - begins)[(begins > 0) & (ends < len(hidden))]  # whole ones
+        assert lengths.min() >= 12
+        assert (lengths.min() < 48) or share == 90
+    alone = settings.IMPUTATION[f"metr-la-sensors-{share}"].pieces(wide).hidden[..., 0]
+    assert (alone.all(axis=0) | ~alone.any(axis=0)).all()
+    assert alone.any(axis=0).sum() == 40 * share // 100
+    assert len(pieces) == -(-len(settings.IMPUTATION["metr-la-point"].pieces(wide)) // 3)
+
+
+def test_one_that_has_not_seen_a_public_mask_is_not_chosen_by_what_it_hides(monkeypatch):
+    data = made()
+    monkeypatch.setattr(settings, "load_series", lambda name: data)
+    gone = {name: np.isnan(settings.load("small", settings.VARIANTS[name]).series.values) for name in settings.VARIANTS}
+    missing = np.isnan(data.series.values)
+    np.testing.assert_array_equal(gone["grcd"], missing)
+    np.testing.assert_array_equal(gone["grcd-unseen"][:720], (missing | data.hidden)[:720])
+    np.testing.assert_array_equal(gone["grcd-unseen"][720:], missing[720:])  # asked for there, not shown
+
+
+def test_a_reference_alone_is_that_of_its_variant():
+    for method, variant in (
+        ("reference", "grcd"),
+        ("reference-one-channel", "grcd-one-channel"),
+        ("reference-no-calendar", "grcd-no-calendar"),
+    ):
+        cells = [cell for suite in settings.SETTINGS for cell in suites.cells(suite, ["beijing"], methods=[method])]
+        assert [(cell.variant, cell.trained, cell.nfe, cell.seed) for cell in cells] == [(variant, True, None, 0)] * 2
+        assert len({cell.fit for cell in cells}) == 1
+        assert measuring.asked_for(cells[0], {"width": 8, "max_updates": 9}) == {"max_updates": 0}
 
 
 def test_what_is_kept_of_another_network_is_not_gone_on_with(small, tmp_path):
@@ -370,6 +420,10 @@ def test_calibration_is_drawn_at_what_was_measured(tmp_path):
         write(Windowed("metr-la-30", "grcd", seed, 4, suite="imputation"), tmp_path, windows={"scores": scores(share)})
         write(Windowed("metr-la", "grcd", seed, 4, suite="forecast"), tmp_path, windows={"scores": scores(share - 0.1)})
     write(Windowed("metr-la", "reference", 0, suite="forecast"), tmp_path, windows={"scores": scores(0.6)})
+    stale = Windowed("aqi36", "reference", 0, suite="imputation")
+    write(stale, tmp_path, windows={"scores": scores(0.1)})
+    path = stale.path(tmp_path)
+    path.write_text(path.read_text().replace('"revision": 2', '"revision": 1'))
     left, right = calibration([0, 1], tmp_path).axes
     drawn = [line.get_xydata().tolist() for axis in (left, right) for line in axis.lines if line.get_marker() == "o"]
     points = [[round(x, 3), round(y, 6)] for points in drawn for x, y in points]
@@ -378,3 +432,23 @@ def test_calibration_is_drawn_at_what_was_measured(tmp_path):
     assert [tick.get_text() for tick in right.get_xticklabels()] == ["forecast"]
     with pytest.raises(InputError, match="grcd bench run imputation"):
         calibration([0], tmp_path / "none")
+
+
+def test_calibration_has_a_line_for_every_family_of_gaps(tmp_path):
+    shares = {"metr-la-": ("o", {10: 0.5, 20: 0.4}), "metr-la-blocks-": ("s", {10: 0.6, 50: 0.3})}
+    shares |= {"metr-la-sensors-": ("^", {50: 0.2, 90: 0.1})}
+    for start, (_, covers) in shares.items():
+        for share, cover in covers.items():
+            scores = {"": {"cover50": cover / 2, "cover90": cover}}
+            write(Windowed(f"{start}{share}", "reference", 0, suite="imputation"), tmp_path, windows={"scores": scores})
+    for suite in ("imputation", "forecast"):
+        write(Windowed("beijing", "reference", 0, suite=suite), tmp_path, windows={"scores": scores})
+    left, right = calibration([0], tmp_path).axes
+    for marker, covers in shares.values():
+        upper = [line for line in left.lines if line.get_marker() == marker and "reference" in str(line.get_label())]
+        assert [line.get_xydata().tolist() for line in upper] == [[[float(x), y] for x, y in covers.items()]]
+    assert [text.get_text() for text in left.get_legend().get_texts()] == [
+        f"reference, {family}" for family in ("points", "blocks", "sensors")
+    ]
+    labels = [tick.get_text() for tick in right.get_xticklabels()]
+    assert len(labels) == len({*labels}) == 2

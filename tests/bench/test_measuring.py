@@ -219,7 +219,7 @@ def test_distances_are_no_scores_and_scores_no_distances(bench, monkeypatch):
     assert not files.done(other, bench.results)
     files.write(other, bench.results, scores={"ammd": 0.5})
     assert not files.done(other, bench.results)
-    files.write(other, bench.results, distances={}, p=0.5)
+    files.write(other, bench.results, distances={"copies": {}}, p=0.5)
     assert files.done(other, bench.results)
     assert files.done(cell, bench.results)
     files.write(cell, bench.results, distances={}, p=0.5)

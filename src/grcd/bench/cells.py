@@ -9,9 +9,9 @@ for windows in ``windows/cells``:
 
 Cells are written whole, so a benchmark that was killed goes on where it was and nothing is computed twice. A cell that
 failed says why, and is tried again the next time; so is one whose file is damaged, one that was measured before
-what it is about changed: its data, or the network (``revision``), and one that lacks what has been kept since (``whole``):
-its numbers are right, but not all there. Files of all kinds have one layout, ``LAYOUT``; what a cell does not have
-stands there as it stands here.
+what it is about changed: its data, or the network (``revision``), and one that lacks what has been kept since
+(``whole``): its numbers are right, but not all there. Files of all kinds have one layout, ``LAYOUT``; what a cell does
+not have stands there as it stands here.
 """
 
 from __future__ import annotations

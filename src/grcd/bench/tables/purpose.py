@@ -34,13 +34,14 @@ from ...evaluation.bootstrap import Interval, difference
 from .. import suites
 from ..cells import Baseline, Cell, Filled, done, measured, valid
 from ..measured import LEAST, Entry, by_method
-from ..windows.cells import REFERENCE, Windowed
-from ..windows.settings import SETTINGS, SHARES, VARIANTS
+from ..windows.cells import REFERENCE, REFERENCES, Windowed
+from ..windows.settings import BY_SHARE, FEW, SETTINGS, VARIANTS
 
 HEAD = ["task", "data", "reference alone", "network", "floor, or best simple competitor", "gain of the network", "pays"]
 GENERATED, MOMENTS, WINDOWS = 4, 8, 4  # evaluations
 MIXTURE = "control-mixture"
-LEFT_OUT = {f"metr-la-{share}" for share in SHARES} - {"metr-la-10", "metr-la-50", "metr-la-90"}  # nothing new in them
+LEFT_OUT = {name for share, name in BY_SHARE["points"].items() if share not in FEW}  # nothing new in them, nor
+LEFT_OUT |= {BY_SHARE[family][min(FEW)] for family in ("blocks", "sensors")}  # beside the public ones, metr-la-sensors
 NOT_YET, FLOOR = ["-", "not measured yet"], ["none to be had: the reference is at the floor", "no"]
 Days = dict[str, np.ndarray]  # sums by day
 
@@ -142,7 +143,7 @@ def _windows(suite: str, seeds: Sequence[int] | None, results: Path) -> Iterator
                 rows.setdefault((cell.method, cell.nfe), {})[cell.seed] = _days(content["windows"])
         numbers = {place: _in_time(each) for place, each in rows.items()}
         alone, ours = numbers.get((REFERENCE, None)), numbers.get(("grcd", WINDOWS))
-        simple = {method: number for (method, _), number in numbers.items() if method not in (REFERENCE, *VARIANTS)}
+        simple = {method: number for (method, _), number in numbers.items() if method not in (*REFERENCES, *VARIANTS)}
         yield [task, setting, *_against(alone, ours, simple)]
 
 

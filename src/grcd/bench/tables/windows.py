@@ -37,7 +37,9 @@ RANKED = ("mae", "crps")
 LEGEND = (
     "Means over seeds; 100 draws of a window that is filled, 40 of one that is foretold. CRPS normalised, MAE and MSE"
     " of the median, energy score of all hidden readings of a window together; seconds for the whole test set. Networks"
-    " train on readings that the public masks hide in training rows, as PriSTI's does; grcd-unseen does not."
+    " train on readings that the public masks hide in training rows, as PriSTI's does, and are chosen by validation"
+    " readings that masks of our own hide, out of all that were recorded; to grcd-unseen those of the public masks are"
+    " shown in neither."
     " (published): as printed by their authors, on other machines. Bold: the lowest MAE and CRPS, where no published"
     " one is as low; -: not measured, or nothing to tell."
 )

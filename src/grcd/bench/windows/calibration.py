@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 
 from ...report.pictures import DATA, INK, SAMPLES, label_axes
 from .. import suites
-from ..cells import measured
+from ..cells import done, measured
 from ..measured import lacking
 from .cells import BUDGETS, REFERENCE, Windowed
-from .settings import SHARES
+from .settings import BY_SHARE, SHARES
 
 FAMILIES = {  # suite and setting, and what the figure calls them
     ("imputation", "metr-la-point"): "points",
@@ -24,11 +24,13 @@ FAMILIES = {  # suite and setting, and what the figure calls them
     ("imputation", "metr-la-recent"): "last 2 h",
     ("forecast", "metr-la"): "forecast",
     ("imputation", "aqi36"): "AQI-36",
-    ("forecast", "beijing"): "Beijing",
+    ("imputation", "beijing"): "Beijing,\npoints",
+    ("forecast", "beijing"): "Beijing,\nforecast",
 }
 LEVELS = {"cover50": 0.5, "cover90": 0.9}
 SHADES = (0.3, 0.5, 0.75, 1.0)  # of BUDGETS
 SHOWN = 4  # evaluations, by share missing
+STYLES = {"points": "o-", "blocks": "s--", "sensors": "^:"}  # of BY_SHARE
 APART = 0.15  # of two dots of one family
 
 Covered = dict[tuple[str, str, str, int | None], dict[str, float]]  # suite, setting, method, evaluations
@@ -40,7 +42,7 @@ def covered(seeds: Sequence[int], results: Path) -> Covered:
     for suite in ("imputation", "forecast"):
         for cell in suites.cells(suite, seeds=seeds, methods=["grcd", REFERENCE]):
             assert isinstance(cell, Windowed)
-            content = measured(cell, results)
+            content = measured(cell, results) if done(cell, results) else None
             if content is not None:
                 place = suite, cell.setting, cell.method, cell.nfe
                 values.setdefault(place, []).append(content["windows"]["scores"][""])
@@ -69,11 +71,13 @@ def calibration(seeds: Sequence[int], results: Path) -> Figure:
 
 def _by_share(axis: Axes, values: Covered) -> None:
     for method, nfe, colour in (("grcd", SHOWN, SAMPLES), (REFERENCE, None, DATA)):
-        places = [(share, ("imputation", f"metr-la-{share}", method, nfe)) for share in SHARES]
-        for name in LEVELS:
-            points = [(share, values[place][name]) for share, place in places if place in values]
-            label = (f"{method}, NFE {nfe}" if nfe else method) if name == "cover90" and points else None
-            axis.plot(*np.array(points).reshape(-1, 2).T, "o-", color=colour, label=label)
+        for family, settings in BY_SHARE.items():
+            places = [(share, ("imputation", setting, method, nfe)) for share, setting in settings.items()]
+            for name in LEVELS:
+                points = [(share, values[place][name]) for share, place in places if place in values]
+                title = f"{method}, NFE {nfe}, {family}" if nfe else f"{method}, {family}"
+                label = title if name == "cover90" and points else None
+                axis.plot(*np.array(points).reshape(-1, 2).T, STYLES[family], color=colour, label=label)
     axis.set_xlim(0, 100)
     axis.set_xticks(SHARES)
     label_axes(axis, "readings missing, %", "share within intervals", "METR-LA, by share missing")

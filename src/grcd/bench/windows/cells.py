@@ -15,9 +15,10 @@ from .settings import SETTINGS, VARIANTS, Setting
 
 BUDGETS = (1, 2, 4, 8)
 REFERENCE = "reference"
+REFERENCES = {REFERENCE: "grcd"} | {f"{REFERENCE}-{what}": f"grcd-{what}" for what in ("one-channel", "no-calendar")}
 FILLING = ("calendar", "last", "line", "neighbours", "iterative", "var")
 FORETELLING = tuple(foretelling.NAMES)
-METHODS = (*VARIANTS, REFERENCE, *dict.fromkeys((*FILLING, *FORETELLING)))
+METHODS = (*VARIANTS, *REFERENCES, *dict.fromkeys((*FILLING, *FORETELLING)))
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,12 @@ class Windowed(Cell):
     @property
     def trained(self) -> bool:
         """Whether it needs a run: a trained one, or for the reference alone one without a network."""
-        return self.method in VARIANTS or self.method == REFERENCE
+        return self.method in VARIANTS or self.method in REFERENCES
 
     @property
     def variant(self) -> str:
-        """The network it is about, one of ``VARIANTS``."""
-        return self.method if self.method in VARIANTS else "grcd"
+        """The network it is about, or whose reference: one of ``VARIANTS``."""
+        return self.method if self.method in VARIANTS else REFERENCES.get(self.method, "grcd")
 
     @property
     def about(self) -> Setting:
@@ -48,7 +49,7 @@ class Windowed(Cell):
     def revision(self) -> int:
         """2: windows of gaps overlap, and of our own a third is scored; the reference has not learned from validation
         rows, which no network has."""
-        return 2 if self.suite == "imputation" or self.method == REFERENCE else 1
+        return 2 if self.suite == "imputation" or self.method in REFERENCES else 1
 
     @property
     def budget(self) -> int | None:
@@ -89,7 +90,8 @@ def _of(suite: str, name: str, seeds: Sequence[int]) -> list[Windowed]:
     networks = ["grcd"] + ["grcd-unseen"] * setting.unseen
     networks += ["grcd-one-channel", "grcd-no-calendar"] * (setting.table == "beijing")
     drawn = [Windowed(name, *place, suite=suite) for place in product(networks, seeds, BUDGETS)]
-    alone = [Windowed(name, method, 0, suite=suite) for method in (REFERENCE, *_simple(suite))]
+    references = [method for method, variant in REFERENCES.items() if variant in networks]
+    alone = [Windowed(name, method, 0, suite=suite) for method in (*references, *_simple(suite))]
     return [cell for cell in drawn if cell.method == "grcd" or cell.seed == 0] + alone
 
 

@@ -31,7 +31,7 @@ from ...tasks import windows as tasks
 from ...training.conditional import Setting
 from ...training.config import AUTO
 from ...training.window_config import AS_THEY_ARE
-from .cells import REFERENCE, Windowed
+from .cells import REFERENCES, Windowed
 from .settings import TABLES, VARIANTS, load
 
 DRAWS = {"imputation": 100, "forecast": 40}  # METR-LA has 24 times as many windows to foretell as to fill
@@ -116,7 +116,7 @@ def fitted(group: list[Windowed], data: SeriesDataset, runs: Path, device: str, 
 
 def asked_for(cell: Windowed, settings: dict) -> dict[str, Any]:
     """What of the settings for all networks a cell's run is made with: of a network's own its reference has none."""
-    if cell.method != REFERENCE:
+    if cell.method not in REFERENCES:
         return settings
     return {key: value for key, value in settings.items() if key not in OF_NETWORKS} | {"max_updates": 0}
 
@@ -142,7 +142,7 @@ def measurement(cell: Windowed, fitted: Any, data: SeriesDataset) -> dict[str, A
     """What the file of a cell is to hold."""
     pieces, network = cell.about.pieces(data), fitted if isinstance(fitted, Network) else None
     count = 1 if network is None else DRAWS[cell.suite]
-    answer = fitted if network is None else network.answer(None if cell.method == REFERENCE else cell.nfe, count)
+    answer = fitted if network is None else network.answer(cell.nfe, count)
     device = "cpu" if network is None else network.model.device.type
     partial = Partial(cell, network)
     tally = partial.read() or Tally.of(pieces, cell.about.steps)

@@ -7,6 +7,8 @@ imputation
     metr-la-sensors                 a tenth of the sensors, all the time
     metr-la-recent                  the last two hours of a tenth of the sensors, every 6 hours or so; four are seen
     metr-la-10 ... metr-la-90       so many per cent of all readings, at random
+    metr-la-blocks-10, -50, -90     the same in spells as long as the protocol's, 12 to 47 rows, one length a sensor
+    metr-la-sensors-10, -50, -90    so many per cent of the sensors, all the time
 forecast
     metr-la                         DCRNN's: 12 rows in and 12 out, every test window
     beijing                         PM2.5, 24 hours from the 24 before, a test window every 7 hours
@@ -16,8 +18,8 @@ it better (reference alone, METR-LA's validation rows, points: MAE 1.964 one aft
 1.943 with 6). What is scored is what the protocol scores. Of our own gaps and of Beijing's every third window is.
 
 **What training sees.** As in PriSTI's protocol a network trains on all readings of the training rows, those that a mask
-hides there too; validation rows choose by readings that are hidden from it. ``grcd-unseen`` trains without the readings
-that any public mask of its table hides in the training rows.
+hides there too. It is chosen by validation readings that masks of our own hide from it, out of all that were recorded.
+``grcd-unseen`` is shown neither in training nor in validation rows what any public mask of its table hides there.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ from ...data.series_dataset import SeriesDataset
 from ...evaluation import hiding, protocol
 from ...evaluation.pieces import Pieces
 
-SHARES = tuple(range(10, 100, 10))  # per cent missing
+SHARES, FEW = tuple(range(10, 100, 10)), (10, 50, 90)  # per cent missing: of points; in blocks, and of sensors
+SPELL = (12, 36)  # rows of a spell: the least, and how many lengths there are from there on
 RECENT, CONTEXT, PAUSE = 24, 48, 71  # rows that are silent, that are seen of the others, and from one end to the next
 MARGIN = 12  # a window's rows over those at either end that the next window answers
 EVERY = 3  # windows of our own gaps, of which one is scored
@@ -44,6 +47,7 @@ QUARTER = 0.25  # of PM2.5 in Beijing is hidden
 DAY = 24  # hours ahead of Beijing, and the past that is seen
 STRIDE = 7  # hours between its windows: all times of the day come up
 PM25 = 0  # the channel of Beijing that is scored
+Hide = Callable[[tuple[int, ...], float, str], np.ndarray]  # (rows, nodes, channels), a share, a purpose -> where
 
 
 @dataclass(frozen=True)
@@ -90,13 +94,30 @@ def _sensors(data: SeriesDataset) -> Pieces:
     return _covering("metr-la", test, hidden).every(EVERY)
 
 
-def _missing(data: SeriesDataset, share: int) -> Pieces:
-    test = data.part("test")
-    return _covering("metr-la", test, _scattered(test.values.shape, share / 100, f"{share} % missing")).every(EVERY)
-
-
 def _scattered(shape: tuple[int, ...], share: float, purpose: str) -> np.ndarray:  # of bool
     return Stream(protocol.SEED, purpose).uniform(0, math.prod(shape)).view(shape).numpy() < share
+
+
+def _in_blocks(shape: tuple[int, ...], share: float, purpose: str) -> np.ndarray:  # (rows, nodes, 1) of bool
+    """Spells begin so often that each reading is outside all of them with a probability of ``1 - share``, the first
+    ones before the table does."""
+    (rows, nodes, _), random, (least, lengths) = shape, Stream(protocol.SEED, purpose), SPELL
+    length = least + random.integers(1, nodes, lengths).numpy()
+    first = least + lengths  # rows before the table
+    u = random.uniform(0, (first + rows) * nodes).view(first + rows, nodes).numpy()
+    begun = (u < 1 - (1 - share) ** (1 / length)).cumsum(axis=0)  # so many up to and with a row
+    row, node = np.arange(first, first + rows)[:, None], np.arange(nodes)
+    return (begun[row, node] > begun[row - length, node])[:, :, None]
+
+
+def _of_sensors(shape: tuple[int, ...], share: float, purpose: str) -> np.ndarray:  # of bool
+    rank = Stream(protocol.SEED, purpose).uniform(0, shape[1]).argsort().argsort().numpy()
+    return np.broadcast_to((rank < round(share * shape[1]))[:, None], shape)
+
+
+def _missing(data: SeriesDataset, family: str, share: int) -> Pieces:
+    test, (hide, what) = data.part("test"), HIDDEN[family]
+    return _covering("metr-la", test, hide(test.values.shape, share / 100, f"{share} % {what}")).every(EVERY)
 
 
 def _quarter(data: SeriesDataset) -> Pieces:
@@ -126,6 +147,16 @@ def _beijing(data: SeriesDataset) -> Pieces:
     return Pieces.ahead(data.series, rows, DAY, PM25)
 
 
+BY_SHARE = {  # by family of gaps: settings by per cent missing
+    "points": {share: f"metr-la-{share}" for share in SHARES},
+    "blocks": {share: f"metr-la-blocks-{share}" for share in FEW},
+    "sensors": {share: f"metr-la-sensors-{share}" for share in FEW},
+}
+HIDDEN: dict[str, tuple[Hide, str]] = {  # by those families; and what their masks are keyed by
+    "points": (_scattered, "missing"),
+    "blocks": (_in_blocks, "in blocks"),
+    "sensors": (_of_sensors, "of sensors"),
+}
 TABLES = {"metr-la": 24, "aqi36": 36, "beijing": 2 * DAY}  # rows of a window
 IMPUTATION = {
     "metr-la-point": Setting("metr-la", partial(_masked, kind="point"), unseen=True),
@@ -134,7 +165,11 @@ IMPUTATION = {
     "beijing": Setting("beijing", _quarter),
     "metr-la-sensors": Setting("metr-la", _sensors),
     "metr-la-recent": Setting("metr-la", _recent),
-    **{f"metr-la-{share}": Setting("metr-la", partial(_missing, share=share)) for share in SHARES},
+    **{
+        name: Setting("metr-la", partial(_missing, family=family, share=share))
+        for family, names in BY_SHARE.items()
+        for share, name in names.items()
+    },
 }
 FORECAST = {
     "metr-la": Setting("metr-la", _dcrnn, protocol.LEADS),
@@ -162,8 +197,8 @@ def load(table: str, variant: Variant) -> SeriesDataset:
 
 
 def _without(data: SeriesDataset) -> np.ndarray:  # (rows, nodes, channels)
-    """The readings without those that a public mask hides in the training rows."""
+    """The readings without those that a public mask hides in training and validation rows."""
     masks = [_mask(data, kind) for kind in protocol.MASKS] if data.hidden is None else [data.hidden]
-    train = np.zeros(len(data.series), dtype=bool)
-    train[data.rows("train")] = True
-    return np.where(train[:, None, None] & np.any(masks, axis=0), np.nan, data.series.values)
+    rows = np.zeros(len(data.series), dtype=bool)
+    rows[data.rows("train")] = rows[data.rows("val")] = True
+    return np.where(rows[:, None, None] & np.any(masks, axis=0), np.nan, data.series.values)
