@@ -382,8 +382,9 @@ def leading() -> str:
         f"Does a network pay? Of {len(lines) - 1} rows: {counts}.\n\n"
         "Lower is better. The gain is that over the better of its two neighbours (of generated signals, over the"
         " reference), with its 95 % interval: over test weeks (block bootstrap) where scores were kept by day and there"
-        " are two weeks of them, else over seeds. METR-LA's test rows are 24 days, so its intervals are rough. A"
-        " network pays where all of the interval is above zero. `-`: not measured yet.\n\n"
+        " are two weeks of them, else over seeds (log ratios, five seeds at least). METR-LA's test rows are 24 days, so"
+        " its intervals are rough. A network pays where all of the interval is above zero. `-`: not measured yet."
+        " Generated windows are not among the tasks: what is generated here are moments.\n\n"
     )
     return text + markdown(lines) + "\n"
 

@@ -67,7 +67,7 @@ def test_windows_by_hand(tmp_path):
 
 
 def test_of_one_week_there_is_no_interval_over_weeks(tmp_path):
-    """Student's t of two seeds, 12.706 times the standard error: gains of 0.4 and 0.5 of 1."""
+    """And of two seeds none over seeds: gains of 0.4 and 0.5 of 1."""
     for method, nfe, seed, crps in (
         ("grcd", 8, 0, 0.6),
         ("grcd", 8, 1, 0.5),
@@ -80,7 +80,32 @@ def test_of_one_week_there_is_no_interval_over_weeks(tmp_path):
     write(Baseline("molene", "fill-linear", mask="blocks"), tmp_path, filling={"crps": 2.0})
     *numbers, gain, pays = rows(tmp_path, "fill moments, CRPS")["molene, blocks"]
     assert numbers == ["1.000", "0.5500", "2.000 (fill-linear)"]
-    assert (gain, pays) == ("+45.0% [-18.5%, +108.5%] over 2 seeds", "not clear")
+    assert (gain, pays) == ("+45.0% (2 seeds)", "too few seeds to tell")
+
+
+@pytest.mark.parametrize(
+    ("level", "gain", "pays"),
+    [
+        # Log ratios have mean log(level) and sd 0.1; Student's t of five is 2.7764, so half an interval is 0.12417
+        (0.5, "+50.0% [+43.4%, +55.8%] over 5 seeds", "yes"),
+        (0.9, "+10.0% [-1.9%, +20.5%] over 5 seeds", "not clear"),
+        (1.25, "-25.0% [-41.5%, -10.4%] over 5 seeds", "no"),
+    ],
+)
+def test_five_seeds_are_judged_by_their_log_ratios(tmp_path, level, gain, pays):
+    """The reference varies with the seed by much more than the ratio to it does; what is simple has no seed."""
+    noise = np.array([-1, 1, -1, 1, 0]) * 0.1
+    for seed in range(5):
+        alone, ours = 2.0**seed, level * float(np.exp(noise[seed]))
+        write(Filled("molene", "grcd", seed, mask="blocks"), tmp_path, filling={"crps": alone})
+        write(Filled("molene", "grcd", seed, 8, mask="blocks"), tmp_path, filling={"crps": ours * alone})
+        write(Filled("molene", "grcd", seed, 8, mask="sensors"), tmp_path, filling={"crps": ours})
+        write(Filled("molene", "grcd", seed, mask="sensors"), tmp_path, filling={"crps": 3.0})
+    write(Baseline("molene", "fill-linear", mask="blocks"), tmp_path, filling={"crps": 100.0})
+    write(Baseline("molene", "fill-linear", mask="sensors"), tmp_path, filling={"crps": 1.0})
+    found = rows(tmp_path, "fill moments, CRPS", range(5))
+    assert found["molene, blocks"][-2:] == found["molene, sensors"][-2:] == [gain, pays]
+    assert rows(tmp_path, "fill moments, CRPS", range(4))["molene, sensors"][-1] == "too few seeds to tell"
 
 
 def test_moments_with_sums_by_day_have_intervals_over_weeks(tmp_path):
@@ -132,7 +157,7 @@ def test_where_the_reference_is_at_the_floor_nothing_is_gained(tmp_path):
         write(cell, tmp_path, scores={"ammd": ammd})
     found = rows(tmp_path, "generate, aMMD")
     assert found["molene"] == ["0.1850", "0.1500", "0.1900", *AT_THE_FLOOR]
-    assert found["metr-la"] == ["0.0500", "0.0400", "0.0300", "+20.0% [-234.1%, +274.1%] over 2 seeds", "not clear"]
+    assert found["metr-la"] == ["0.0500", "0.0400", "0.0300", "+20.0% (2 seeds)", "too few seeds to tell"]
 
 
 def test_energy_distances_have_intervals_over_weeks(tmp_path):

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from ..core.errors import InputError
 from ..training.methods import METHODS
 from . import suites
 from .cells import Cell, measured, read
 
+SEEDS = 5  # that a tie, or a difference, takes
 LEAST = 1e-3  # of aMMD in ratios and on logarithmic axes; the draws of one control on the SBMs have an sd of half of it
 SCALAR, FITTED = "clock", "clock+reference"
 
@@ -37,6 +39,18 @@ class Entry:
     @property
     def sd(self) -> float:
         return float(np.std(list(self.values.values()), ddof=1)) if len(self.values) > 1 else math.nan
+
+
+def apart(one: Entry, other: Entry) -> tuple[float, float] | None:
+    """Mean of the log ratios of one to the other, paired by seed, and half their 95 % interval (Student's t); None of
+    fewer than ``SEEDS``: of few nobody knows."""
+    seeds = sorted(set(one.values) & set(other.values))
+    if len(seeds) < SEEDS:
+        return None
+    pairs = np.array([(other.values[seed], one.values[seed]) for seed in seeds])
+    logs = np.diff(np.log(np.maximum(pairs, LEAST)), axis=1)[:, 0]
+    half = stdtrit(len(logs) - 1, 0.975) * logs.std(ddof=1) / math.sqrt(len(logs))
+    return float(logs.mean()), float(half)
 
 
 class Statistic(NamedTuple):

@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from scipy.special import stdtrit
 
 from ...core.errors import InputError
 from ...core.tables import comma_separated, escaped, joined, latex, markdown, refuse_unknown, titled
 from ..cells import Cell, Generated
-from ..measured import LEAST, Entry, ammd_frame, by_place, ratios, values
+from ..measured import LEAST, Entry, ammd_frame, apart, by_place, ratios, values
 
 Key = tuple[str, str, int | None]  # setting, row, nfe
 COLUMNS = ("setting", "method", "nfe", "mean", "sd", "seeds", "paper")  # of a CSV file
@@ -34,7 +33,6 @@ LEGEND = (
     f" signals are (the floor, give or take {LEAST:g}); ~: not separable from the best (five seeds or more)."
 )
 SIGNS = {"tied": "~", "floor": "="}
-SEEDS = 5  # from which on a tie is claimed
 
 
 def collected(suite: str, cells: Sequence[Cell], results: Path) -> dict[Key, Entry]:
@@ -112,12 +110,8 @@ def paper(suite: str, setting: str, row: str, nfe: int | None) -> tuple[float, f
 
 def tied(one: Entry, best: Entry) -> bool:
     """Whether two rows cannot be told apart: log ratios paired by seed, 95 %; of few seeds nobody knows."""
-    seeds = sorted(set(one.values) & set(best.values))
-    if len(seeds) < SEEDS:
-        return False
-    pairs = np.array([(one.values[seed], best.values[seed]) for seed in seeds])
-    gaps = np.diff(np.log(np.maximum(pairs, LEAST)), axis=1)[:, 0]
-    return bool(abs(gaps.mean()) <= stdtrit(len(gaps) - 1, 0.975) * gaps.std(ddof=1) / math.sqrt(len(gaps)))
+    found = apart(one, best)
+    return found is not None and abs(found[0]) <= found[1]
 
 
 # -- formats -----------------------------------------------------------------------------------------------------------

@@ -3,14 +3,16 @@
 Three numbers stand side by side: the reference alone, which needs no network; the network; and what either has to be
 read against: the floor where signals are generated, the best simple competitor where gaps are filled or rows foretold.
 Then comes what the network gains over the better of the other two, in per cent of it (where signals are generated: over
-the reference), with its 95 % interval, and whether it pays: only if all of the interval is above zero. Cells that were
-measured before data or networks changed do not count.
+the reference), with its 95 % interval, and whether it pays: only if all of the interval is above zero. Where neither
+weeks nor five seeds are to be had nothing is said of it. Cells that were measured before data or networks changed do
+not count. Generated windows have no cells and no rows: of signals it is moments that are generated here.
 
     over weeks   a block bootstrap of test weeks (``evaluation/bootstrap``), of means over seeds, where cells have sums
                  by day and there are two weeks of them. The energy distance is ``2 E|x - y| - E|x - x'| - E|y - y'|``:
                  the difference of two methods' is linear in the test signals, the last term cancels, and sums by day of
                  ``E|x - y|`` are all that it takes
-    over seeds   Student's t of the seeds elsewhere: what another training would change, not what another week would
+    over seeds   elsewhere Student's t of log ratios, paired by seed (what has no seeds is the same for all): what
+                 another training would change, not what another week would. It takes five: of fewer nobody can tell
 
     generate     aMMD, and the energy distance, which a covariance cannot fool; 4 evaluations. The reference of grcd is
                  the mixture among the controls. Where it is at the floor there is nothing to gain
@@ -26,14 +28,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from ...core.tables import Lines
 from ...evaluation.bootstrap import LEAST as DAYS
-from ...evaluation.bootstrap import Interval, difference
+from ...evaluation.bootstrap import difference
 from .. import suites
 from ..cells import Baseline, Cell, Filled, done, measured, valid
-from ..measured import LEAST, Entry, by_method
+from ..measured import LEAST, Entry, apart, by_method
 from ..windows.cells import REFERENCE, REFERENCES, Windowed
 from ..windows.settings import BY_SHARE, FEW, SETTINGS, VARIANTS
 
@@ -44,6 +45,7 @@ LEFT_OUT = {name for share, name in BY_SHARE["points"].items() if share not in F
 LEFT_OUT |= {BY_SHARE[family][min(FEW)] for family in ("blocks", "sensors")}  # beside the public ones, metr-la-sensors
 NOT_YET, FLOOR = ["-", "not measured yet"], ["none to be had: the reference is at the floor", "no"]
 Days = dict[str, np.ndarray]  # sums by day
+Gain = tuple[float, float, float]  # over another, as a share of it: a number and its interval
 
 
 class Number(NamedTuple):
@@ -169,25 +171,35 @@ def _gain(ours: Number | None, other: Number) -> list[str]:
     """What the network gains over another, with its interval; and whether it pays."""
     if ours is None:
         return NOT_YET
-    interval, over = _apart(ours, other)
-    value, low, high = (f"{number / abs(other.mean):+.1%}" for number in interval)
-    if math.isnan(interval.low):
-        return [f"{value} (one seed)", "not clear"]
-    pays = "yes" if interval.low > 0 else "no" if interval.high < 0 else "not clear"
-    return [f"{value} [{low}, {high}] over {over}", pays]
+    interval, over = _over_weeks(ours, other), "weeks"
+    if interval is None:
+        count = len(ours.by_seed)
+        interval, over = _over_seeds(ours, other), f"{count} seed{'s' * (count > 1)}"
+    if interval is None:
+        return [f"{1 - ours.mean / other.mean:+.1%} ({over})", "too few seeds to tell"]
+    value, low, high = interval
+    pays = "yes" if low > 0 else "no" if high < 0 else "not clear"
+    return [f"{value:+.1%} [{low:+.1%}, {high:+.1%}] over {over}", pays]
 
 
-def _apart(ours: Number, other: Number) -> tuple[Interval, str]:
-    """The other less ours, and what its interval is over."""
-    if ours.days is not None and other.days is not None and len(ours.days["below"]) >= DAYS:
-        one, two = ((days["above"], days["below"]) for days in (other.days, ours.days))
-        constant = other.constant - ours.constant
-        return Interval(*(number - constant for number in difference(one, two))), "weeks"
-    gains = np.array([other.mean - value for value in ours.by_seed.values()])
-    if len(gains) < 2:
-        return Interval(float(gains.mean()), math.nan, math.nan), ""
-    half = float(stdtrit(len(gains) - 1, 0.975)) * gains.std(ddof=1) / math.sqrt(len(gains))
-    return Interval(float(gains.mean()), gains.mean() - half, gains.mean() + half), f"{len(gains)} seeds"
+def _over_weeks(ours: Number, other: Number) -> Gain | None:
+    """From sums by day, if both have them and there are weeks."""
+    if ours.days is None or other.days is None or len(ours.days["below"]) < DAYS:
+        return None
+    one, two = ((days["above"], days["below"]) for days in (other.days, ours.days))
+    constant, unit = other.constant - ours.constant, abs(other.mean)
+    value, low, high = ((number - constant) / unit for number in difference(one, two))
+    return value, low, high
+
+
+def _over_seeds(ours: Number, other: Number) -> Gain | None:
+    """From log ratios, if there are seeds enough."""
+    by_seed = other.by_seed if len(other.by_seed) > 1 else dict.fromkeys(ours.by_seed, other.mean)
+    found = apart(Entry(ours.by_seed), Entry(by_seed))
+    if found is None:
+        return None
+    middle, half = found
+    return -math.expm1(middle), -math.expm1(middle + half), -math.expm1(middle - half)
 
 
 def _read(cell: Cell, results: Path) -> dict[str, Any] | None:
