@@ -1,8 +1,10 @@
 """Intervals of scores over test weeks: a circular block bootstrap.
 
 Errors of one day are alike, and so are those of one week; what differs from week to week is chance. So weeks are drawn,
-not readings: blocks of ``length`` days in a row, which begin at any day (after the last comes the first), as many as
-cover all days, again and again. A score is a ratio of sums over days (errors over readings, losses over sizes), and is
+not readings: blocks of ``length`` days in a row, which begin at any day, until as many days are drawn as there are (the
+last block is cut off there), again and again. Blocks do not run from one stretch of days into the next, but after the
+last day of a stretch comes its first, so that all days are drawn as often; a stretch shorter than a block is gone
+through more than once. A score is a ratio of sums over days (errors over readings, losses over sizes), and is
 taken of the drawn days; the difference of two methods is taken of the same days, since a hard week is hard for both.
 
 Of blocks of one day the mean of a statistic has the sd of its days over the root of how many there are; of longer ones
@@ -49,21 +51,32 @@ def rounded(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
 
 
-def drawn_days(days: int, length: int = WEEK, times: int = TIMES, seed: int = 0) -> np.ndarray:  # (times, drawn)
-    """Numbers of days, in blocks."""
-    length = max(1, min(length, days))
-    blocks = -(-days // length)
-    starts = Stream(seed, "bootstrap").integers(0, times * blocks, days).view(times, blocks, 1).numpy()
-    return ((starts + np.arange(length)) % days).reshape(times, -1)
+def drawn_days(
+    days: np.ndarray, length: int = WEEK, times: int = TIMES, seed: int = 0
+) -> np.ndarray:  # (days,) ascending -> (times, days)
+    """Places of days among them, in blocks."""
+    count = len(days)
+    length = max(1, min(length, count))
+    _, first, stretch, size = np.unique(
+        np.cumsum(np.diff(days, prepend=days[:1]) > 1), return_index=True, return_inverse=True, return_counts=True
+    )
+    first, size = first[stretch], size[stretch]  # of each day's stretch
+    blocks = -(-count // length)
+    start = Stream(seed, "bootstrap").integers(0, times * blocks, count).view(times, blocks, 1).numpy()
+    drawn = first[start] + (start - first[start] + np.arange(length)) % size[start]
+    return drawn.reshape(times, -1)[:, :count]
 
 
-def ratio(above: np.ndarray, below: np.ndarray, length: int = WEEK, times: int = TIMES, seed: int = 0) -> Interval:
+def ratio(
+    days: np.ndarray, above: np.ndarray, below: np.ndarray, length: int = WEEK, times: int = TIMES, seed: int = 0
+) -> Interval:
     """Of ``sum(above) / sum(below)``, both (days,)."""
-    days = drawn_days(len(above), length, times, seed)
-    return _interval(above.sum() / below.sum(), above[days].sum(1) / below[days].sum(1))
+    drawn = drawn_days(days, length, times, seed)
+    return _interval(above.sum() / below.sum(), above[drawn].sum(1) / below[drawn].sum(1))
 
 
 def difference(
+    days: np.ndarray,
     one: tuple[np.ndarray, np.ndarray],
     other: tuple[np.ndarray, np.ndarray],
     length: int = WEEK,
@@ -71,8 +84,8 @@ def difference(
     seed: int = 0,
 ) -> Interval:
     """Of two such ratios over the same days: the first less the second."""
-    days = drawn_days(len(one[0]), length, times, seed)
-    values = (above[days].sum(1) / below[days].sum(1) for above, below in (one, other))
+    drawn = drawn_days(days, length, times, seed)
+    values = (above[drawn].sum(1) / below[drawn].sum(1) for above, below in (one, other))
     apart = next(values) - next(values)
     return _interval(one[0].sum() / one[1].sum() - other[0].sum() / other[1].sum(), apart)
 

@@ -98,7 +98,7 @@ def _energy(by_seed: dict[int, dict[str, Any]]) -> Number:
     days = _mean([_days(content) for content in by_seed.values()])
     return Number(
         values,
-        {"above": 2 * days["apart"], "below": days["signals"]},
+        _per_day(days, 2 * days["apart"], "signals"),
         float(np.mean([c["within"] for c in by_seed.values()])),
     )
 
@@ -131,7 +131,7 @@ def _filled(by_seed: dict[int, dict[str, Any]]) -> Number:
     if not all(content.get("days") for content in by_seed.values()):
         return Number(values)
     days = _mean([_days(content) for content in by_seed.values()])
-    return Number(values, {"above": days["crps"], "below": days["readings"]})
+    return Number(values, _per_day(days, days["crps"], "readings"))
 
 
 def _windows(suite: str, seeds: Sequence[int] | None, results: Path) -> Iterator[list[str]]:
@@ -152,7 +152,7 @@ def _windows(suite: str, seeds: Sequence[int] | None, results: Path) -> Iterator
 def _in_time(by_seed: dict[int, Days]) -> Number:
     values = {seed: float(days["loss"].sum() / days["size"].sum()) for seed, days in by_seed.items()}
     days = _mean(list(by_seed.values()))
-    return Number(values, {"above": days["loss"], "below": days["size"]})
+    return Number(values, _per_day(days, days["loss"], "size"))
 
 
 def _against(alone: Number | None, ours: Number | None, simple: dict[str, Number]) -> list[str]:
@@ -188,7 +188,7 @@ def _over_weeks(ours: Number, other: Number) -> Gain | None:
         return None
     one, two = ((days["above"], days["below"]) for days in (other.days, ours.days))
     constant, unit = other.constant - ours.constant, abs(other.mean)
-    value, low, high = ((number - constant) / unit for number in difference(one, two))
+    value, low, high = ((number - constant) / unit for number in difference(ours.days["day"], one, two))
     return value, low, high
 
 
@@ -210,6 +210,11 @@ def _read(cell: Cell, results: Path) -> dict[str, Any] | None:
 
 def _days(content: dict[str, Any]) -> Days:
     return {name: np.array(values) for name, values in content["days"].items()}
+
+
+def _per_day(days: Days, above: np.ndarray, below: str) -> Days:
+    """What a ratio is taken of."""
+    return {"day": days["day"], "above": above, "below": days[below]}
 
 
 def _mean(days: list[Days]) -> Days:
