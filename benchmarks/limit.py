@@ -152,7 +152,12 @@ class Windows:
                 protocol.draw_quantiles(drawn[:, where]).cpu()
 
         seconds = timed(work, repeats, self.device) * len(self.pieces) / windows
-        return {"seconds": seconds, "windows": windows, "longest": longest(work, self.device)}
+        return {
+            "seconds": seconds,
+            "windows": windows,
+            "pieces": len(self.pieces),
+            "longest": longest(work, self.device),
+        }
 
     def fill_needs(self) -> dict[str, float]:
         """Of all windows, from one of them with one draw and with two."""

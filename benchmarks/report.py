@@ -153,13 +153,18 @@ def limit(name: str) -> str:
             shares = ", ".join(f"{event['operation']} {event['share']:.0%}" for event in each["longest"][:4])
             rows.append([what, *("-" if number is None else f"{number:,.1f}" for number in numbers), shares])
     header = ["", "ms", "network alone, ms", "GFLOP", "GB", "bound by operations, ms", "by bytes, ms", "longest"]
-    rates = result["rates"]
+    rates, fill = result["rates"], result.get("fill", {})
     text = (
         f"Rates measured beside: {rates['product_gflops']:,.0f} GFLOP/s, {rates['copy_gbyte_s']:,.0f} GB/s. Filling"
-        f" was timed on {result.get('fill', {}).get('windows', 0)} windows, and is as much more for all 286."
+        f" was timed on {fill.get('windows', 0)} windows, and is as much more for all{_count(fill.get('pieces'))}."
         f" {result.get('note', '')}\n\n"
     )
     return text + table(header, rows)
+
+
+def _count(number: int | None) -> str:
+    """Of files that say it."""
+    return "" if number is None else f" {number:,}"
 
 
 def size() -> str:

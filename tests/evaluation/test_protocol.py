@@ -1,6 +1,7 @@
 """The public protocols: what they hide and score, by numbers that others print, and scores by hand."""
 
 import os
+import zlib
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def test_the_loss_of_normal_quantiles_is_nearly_the_crps_of_the_normal():
 
 def test_blocks_are_of_one_length_a_column_and_noise_lies_on_top():
     mask = protocol.hidden((4000, 12), "block")
-    rng = np.random.default_rng(protocol.SEED)
+    rng = np.random.default_rng(9101112)
     begins = rng.random((4000, 12)) < 0.0015
     expected = np.zeros_like(begins)
     for column in range(12):
@@ -61,6 +62,20 @@ def test_blocks_are_of_one_length_a_column_and_noise_lies_on_top():
             ages = np.arange(4000)[:, None] - rows
             expected[:, column] = ((ages >= 0) & (ages < length)).any(axis=1)
     np.testing.assert_array_equal(mask, expected | (rng.random((4000, 12)) < 0.05))
+
+
+@pytest.mark.parametrize(("kind", "count", "sum_of_bits"), [("point", 672, 329606233), ("block", 227, 3354400715)])
+def test_masks_are_the_same_readings_everywhere(kind, count, sum_of_bits):
+    """Of the public seed, 9101112, and nothing else."""
+    mask = protocol.hidden((400, 7), kind)
+    assert mask.sum() == count
+    assert zlib.crc32(np.packbits(mask).tobytes()) == sum_of_bits
+
+
+def test_points_are_a_quarter_and_come_second():
+    rng = np.random.default_rng(9101112)
+    rng.random((50, 3))
+    np.testing.assert_array_equal(protocol.hidden((50, 3), "point"), rng.random((50, 3)) < 0.25)
 
 
 def test_forecast_windows_are_the_last_fifth_of_all():
@@ -105,6 +120,9 @@ def test_the_last_reading_has_the_errors_that_the_protocol_says(metr_la):
     ahead = last(pieces.series, pieces.rows[:, 12], 12)
     off = np.abs(ahead - pieces.truth(np.arange(len(pieces)))[:, 12:])
     assert [round(float(np.nanmean(off[:, lead - 1])), 2) for lead in (3, 6, 12)] == [3.50, 4.21, 5.38]
+    as_it_stands = np.nan_to_num(pieces.truth(np.arange(len(pieces)))[:, 11:12])  # what is missing is 0 in the file
+    off = np.abs(as_it_stands - pieces.truth(np.arange(len(pieces)))[:, 12:])
+    assert [round(float(np.nanmean(off[:, lead - 1])), 2) for lead in (3, 6, 12)] == [4.02, 5.09, 6.80]
 
 
 @real

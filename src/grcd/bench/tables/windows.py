@@ -40,6 +40,8 @@ LEGEND = (
     " train on readings that the public masks hide in training rows, as PriSTI's does, and are chosen by validation"
     " readings that masks of our own hide, out of all that were recorded; to grcd-unseen those of the public masks are"
     " shown in neither."
+    " Windows of gaps overlap by a twelfth of their rows at either end; of our own gaps and of Beijing's every third"
+    " one is scored, and seconds of networks and references are those of what is scored (competitors fill all of it)."
     " (published): as printed by their authors, on other machines. Bold: the lowest MAE and CRPS, where no published"
     " one is as low; -: not measured, or nothing to tell."
 )
@@ -97,9 +99,19 @@ def published(setting: str, step: str) -> list[Row]:
     """What others printed for a block."""
     lines = [line for line in _published() if (line["setting"], line["step"]) == (setting, step)]
     return [
-        Row(line["method"], None, {name: float(line[name]) for name in NUMBERS if line.get(name)}, published=True)
+        Row(
+            line["method"],
+            _evaluations(line),
+            {name: float(line[name]) for name in NUMBERS if line.get(name)},
+            published=True,
+        )
         for line in lines
     ]
+
+
+def _evaluations(line: dict[str, str]) -> int | None:
+    """How many a published row says it takes."""
+    return int(line["nfe"]) if line["nfe"] else None
 
 
 def table(suite: str, settings: Sequence[str], seeds: Sequence[int], results: Path, kind: str) -> str:
