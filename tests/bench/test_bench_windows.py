@@ -301,7 +301,7 @@ def test_names_of_other_suites_are_refused():
 def test_every_setting_has_its_methods():
     cells = suites.cells("imputation", seeds=[0, 1, 2])
     rows = {name: {cell.row for cell in cells if cell.setting == name} for name in settings.IMPUTATION}
-    simple = {"reference", "calendar", "last", "line", "neighbours", "iterative", "var"}
+    simple = {"reference", "calendar", "last", "line", "neighbours", "iterative", "iterative-column", "var"}
     ours = {f"grcd, NFE {nfe}" for nfe in (1, 2, 4, 8)}
     for name, each in rows.items():
         variants = ["grcd-unseen"] * (name in ("metr-la-point", "metr-la-block", "aqi36"))

@@ -16,7 +16,7 @@ from .settings import SETTINGS, VARIANTS, Setting
 BUDGETS = (1, 2, 4, 8)
 REFERENCE = "reference"
 REFERENCES = {REFERENCE: "grcd"} | {f"{REFERENCE}-{what}": f"grcd-{what}" for what in ("one-channel", "no-calendar")}
-FILLING = ("calendar", "last", "line", "neighbours", "iterative", "var")
+FILLING = ("calendar", "last", "line", "neighbours", "iterative", "iterative-column", "var")
 FORETELLING = tuple(foretelling.NAMES)
 METHODS = (*VARIANTS, *REFERENCES, *dict.fromkeys((*FILLING, *FORETELLING)))
 
