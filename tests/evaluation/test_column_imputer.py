@@ -9,7 +9,7 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
 from grcd.data.series import Series
-from grcd.evaluation import competitors
+from grcd.evaluation import competitors, foretelling
 from grcd.evaluation.column_imputer import TOLERANCE, ColumnImputer, cut
 
 NAN = np.nan
@@ -98,3 +98,18 @@ def test_what_was_never_read_is_at_the_mean():
     close(filled[:, 2, 0], np.full(60, np.nanmean(train[:, 2, 0])))
     gone = np.isnan(asked[..., 1])
     np.testing.assert_array_equal(filled[..., 1][gone], 0)  # nothing is known of its readings
+    for name in ("iterative", "ridge"):
+        ahead = foretelling.fitted(name, Series(train), Series(train))(Series(asked), np.array([4, 40]), 6)
+        assert np.isfinite(ahead).all()
+        np.testing.assert_array_equal(ahead[..., 1], 0)
+
+
+def test_a_forecast_is_that_of_windows_with_one_reading_ahead():
+    """Of an autoregression the future is its last reading times powers, whatever was read before."""
+    x = made(4000, nodes=2, channels=1, gaps=0.0)
+    train, held = Series(x[:3000]), Series(x[3000:])
+    ends = np.arange(20, 900, 10)
+    guess = foretelling.fitted("iterative", train, train)(held, ends, 5)[..., 0]
+    mean = x[:3000].mean(axis=0)[:, 0]
+    best = mean + 0.95 ** np.arange(1, 6)[None, :, None] * (held.values[ends - 1, :, 0] - mean)[:, None]
+    assert np.abs(guess - best).mean() < 0.1 * np.abs(mean - best).mean()

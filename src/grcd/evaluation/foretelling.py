@@ -5,32 +5,36 @@
     week         its reading at the same time a week before, or two, or more
     calendar     its mean by time of day and kind of day, over training rows
     neighbours   the mean of what followed on the stretches of training rows nearest to the past, gaps at the mean
-    iterative    scikit-learn's IterativeImputer on windows of one column, the past and a future that is missing
+    iterative    scikit-learn's IterativeImputer on windows of one column, the past and a future that is missing; it
+                 learns from windows of whose future one reading is left: its rounds begin with gaps at the mean, and
+                 a chain that leans on the readings beside each gap does not bring a whole future away from there
+    ridge        ridge regressions of the future of a column on its past and that of the columns most like it
     var          a vector autoregression
 
-A column is one channel at one node; where none of its readings serves it is foretold by its mean. All but
-``neighbours`` and ``iterative``, which see as many rows of the past as they foretell, look back as far as they like.
+A column is one channel at one node; where none of its readings serves it is foretold by its mean. ``neighbours``,
+``iterative`` and ``ridge`` see as many rows of the past as they foretell; the others look back as far as they like.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
-from ..core.rows import evenly
+from ..core.rows import evenly, split
 from ..data.series import Series
 from . import competitors
 from .autoregression import Autoregression
+from .column_imputer import ColumnImputer, cut
 from .protocol import last_reading
+from .ridge import RidgeForecast
 from .windows import moments
 
 DAY = np.timedelta64(1, "D")
 DAYS, WEEKS = 7, 4  # how far back another one is looked for
 NEIGHBOURS, STRETCHES = 10, 8000  # training stretches that are compared, evenly spaced
-WINDOWS, ROUNDS = 20_000, 5  # of the iterative imputer, over all columns
+WINDOWS, ROUNDS = 60_000, 2  # of the iterative imputer, of a channel: of a lead it learns from those that have it left
 
 Foretell = Callable[
     [Series, np.ndarray, int], np.ndarray
@@ -106,31 +110,28 @@ def _neighbours(train: Series, val: Series) -> Foretell:
 
 
 def _iterative(train: Series, val: Series) -> Foretell:
-    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
-    from sklearn.impute import IterativeImputer
-
-    mean, sd = moments(train)
-
-    def windows(series: Series, starts: np.ndarray, steps: int) -> np.ndarray:  # (windows, columns, steps)
-        z = ((series.values - mean) / sd).reshape(len(series), -1)
-        return z[starts[:, None] + np.arange(steps)].transpose(0, 2, 1)
-
     def foretell(series: Series, ends: np.ndarray, horizon: int) -> np.ndarray:
-        starts = train.starts(2 * horizon)
-        learn = windows(train, starts[evenly(len(starts), max(1, WINDOWS // mean.size))], 2 * horizon)
-        learn = learn.reshape(-1, 2 * horizon)
-        gone = np.random.RandomState(0).random_sample(learn.shape) < 0.25  # it learns from gaps only
-        imputer = IterativeImputer(max_iter=ROUNDS, random_state=0, tol=1e-2, keep_empty_features=True)
-        guess = np.empty((len(ends), horizon, *mean.shape))
-        with warnings.catch_warnings():  # what has not quite converged after its rounds is what it is
-            warnings.simplefilter("ignore")
-            imputer.fit(np.where(gone, np.nan, learn))
-        for some in np.array_split(np.arange(len(ends)), -(-len(ends) // 500)):
-            past = windows(series, ends[some] - horizon, horizon)
-            rows = np.concatenate([past, np.full_like(past, np.nan)], axis=2).reshape(-1, 2 * horizon)
-            ahead = imputer.transform(rows)[:, horizon:].reshape(len(some), -1, horizon).transpose(0, 2, 1)
-            guess[some] = ahead.reshape(len(some), horizon, *mean.shape) * sd + mean
+        imputer = ColumnImputer.fit(train, 2 * horizon, _one_lead, WINDOWS, ROUNDS)
+        z, guess = imputer.scored(series), np.empty((len(ends), horizon, *series.values.shape[1:]))
+        for some in split(np.arange(len(ends)), 500):
+            past = cut(series, z, ends[some] - horizon, ends[some] - 1, horizon)
+            ahead = imputer.whole(np.concatenate([past, np.full_like(past, np.nan)], axis=1))[:, horizon:]
+            guess[some] = ahead * imputer.sd + imputer.mean
         return guess
+
+    return foretell
+
+
+def _one_lead(random: np.random.RandomState, shape: tuple[int, int]) -> np.ndarray:  # (windows, steps) of bool
+    """What the imputer is not shown: a tenth of the past, and of the future all but one reading."""
+    horizon = shape[1] // 2
+    lead = random.randint(horizon, size=(shape[0], 1))
+    return np.concatenate([random.random_sample((shape[0], horizon)) < 0.1, np.arange(horizon) != lead], axis=1)
+
+
+def _ridge(train: Series, val: Series) -> Foretell:
+    def foretell(series: Series, ends: np.ndarray, horizon: int) -> np.ndarray:
+        return RidgeForecast.fit(train, val, horizon).foretell(series, ends)
 
     return foretell
 
@@ -142,5 +143,6 @@ NAMES: dict[str, Callable[[Series, Series], Foretell]] = {
     "calendar": _calendar,
     "neighbours": _neighbours,
     "iterative": _iterative,
+    "ridge": _ridge,
     "var": lambda train, val: Autoregression.fit(train, val).foretell,
 }

@@ -48,8 +48,8 @@ class Windowed(Cell):
     @property
     def revision(self) -> int:
         """2: windows of gaps overlap, and of our own a third is scored; the reference has not learned from validation
-        rows, which no network has."""
-        return 2 if self.suite == "imputation" or self.method in REFERENCES else 1
+        rows, which no network has; the imputer that foretells learns from windows whose future is missing."""
+        return 2 if self.suite == "imputation" or self.method in (*REFERENCES, "iterative") else 1
 
     @property
     def budget(self) -> int | None:
