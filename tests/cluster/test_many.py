@@ -206,6 +206,56 @@ def test_partitions_with_different_columns_are_refused_before_any_work(folder, h
     assert not (tmp_path / "out").exists()
 
 
+def test_partitions_with_different_kinds_of_columns_are_refused_before_any_work(folder, here, tmp_path):
+    """Numbers of any kind, times of any kind and an index that is left out are no difference."""
+    shutil.copytree(folder / "rows", tmp_path / "parts")
+    second, last = (tmp_path / "parts" / name for name in NAMES[1:])
+    frame = pd.read_parquet(second)
+    frame.assign(time=frame["time"].astype(str)).astype({"station 2": np.float32}).to_parquet(second)
+    command = ["impute", folder / "windows", "--observed", "parts", "-n", 2, "--posterior", "reference", "--out"]
+    done = here(*command, "kinds", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    frame = pd.read_parquet(last)
+    frame.assign(**{"station 2": frame["station 2"].astype(str)}).to_parquet(last)
+    message = refused(here(*command, "out", cwd=tmp_path))
+    assert "different kinds of columns: 'station 2' holds " in message
+    assert f"string in parts/{NAMES[2]} and double in parts/{NAMES[0]}" in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_names_in_a_long_table_may_be_numbers_here_and_text_there(tmp_path):
+    """And so may be an index, which is left out."""
+    for name, nodes in {"a": [2, 3, 1], "b": ["x", "y", "z"]}.items():
+        frame = pd.DataFrame({"time": ["2024-01-01", "2024-01-02", "2024-01-03"], "node": nodes, "value": 1.0})
+        frame.set_index(pd.Index(nodes, name="id")).to_parquet(tmp_path / f"{name}.parquet")
+    assert len(partitions.read(str(tmp_path), tmp_path.parent / "out", 0)) == 2
+    frame.assign(value="low").to_parquet(tmp_path / "b.parquet")
+    frame.to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"'value' holds (large_)?string in .*b.parquet and double in .*a.parquet"):
+        partitions.read(str(tmp_path), tmp_path.parent / "out", 0)
+
+
+@pytest.mark.parametrize(
+    ("index", "advice"),
+    [
+        (
+            pd.Index([5, 7, 1]),
+            "__index_level_0__ is the index that pandas keeps: write all of them with to_parq",
+        ),
+        (pd.date_range("2024", periods=3), "__index_level_0__ is an index that has no name: give it the same one in a"),
+    ],
+    ids=["numbers", "times"],
+)
+def test_an_index_that_some_partitions_have_comes_with_advice_that_helps(tmp_path, index, advice):
+    """Without an index of times the times are gone."""
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0]})
+    frame.to_parquet(tmp_path / "b.parquet")
+    frame.set_index(index).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"b.parquet is without __index_level_0__") as refusal:
+        partitions.read(str(tmp_path), tmp_path.parent / "out", 0)
+    assert refusal.value.do.startswith(advice)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -18,9 +18,11 @@ from ..core.errors import InputError, some, whole_number
 from ..core.streams import SEED_MOST, Stream
 from ..data.formats import parquet
 from ..data.formats.refusals import damage_is_refused
+from ..data.formats.table import role_of
 
 ENDING = ".parquet"
 MOST = 10**6  # files
+UNNAMED = "__index_level_"  # begins the name of a column that is an index of pandas without a name
 
 
 @dataclass(frozen=True)
@@ -94,17 +96,49 @@ def seed_of(seed: int, name: str) -> int:
 
 
 def refuse_different(paths: Sequence[Path]) -> None:
-    """Before any work: files of one table have its columns, in any order."""
-    arrow, first = parquet.need().parquet, set[str]()
+    """Before any work: files of one table have its columns, in any order, and numbers in the same ones of them."""
+    arrow, first = parquet.need(), dict[str, Any]()
     for path in paths:
         with damage_is_refused(path):
-            columns = {*arrow.read_schema(path).names}
-        first = first or columns
-        if columns != first:
-            lacks, extra = sorted(first - columns), sorted(columns - first)
+            schema = arrow.parquet.read_schema(path)
+            indices = (schema.pandas_metadata or {}).get("index_columns", [])
+        kinds = {field.name: field.type for field in schema}
+        first = first or kinds
+        if kinds.keys() != first.keys():
+            lacks, extra = sorted(first.keys() - kinds.keys()), sorted(kinds.keys() - first.keys())
             differ = [f"without {some(lacks)}"] * bool(lacks) + [f"with {some(extra)}"] * bool(extra)
             raise InputError(
                 f"partitions with different columns: {path} is {' and '.join(differ)}, unlike {paths[0]}",
                 "the same columns in all of them",
-                "correct that file, or give those of other columns by themselves; an empty column is a gap everywhere",
+                _advice({name: {**first, **kinds}[name] for name in (*lacks, *extra)}),
             )
+        for name in [name for name in kinds if kinds[name] != first[name] and name not in indices]:
+            if _is_value(name) and _is_number(kinds[name]) != _is_number(first[name]):
+                raise InputError(
+                    f"partitions with different kinds of columns: {name!r} holds {kinds[name]} in {path} "
+                    f"and {first[name]} in {paths[0]}",
+                    "numbers in both",
+                    "convert the column to numbers there, or drop it in all of them",
+                )
+
+
+def _advice(differ: Mapping[str, Any]) -> str:
+    """For columns that some have, and others have not."""
+    for name, kind in differ.items():
+        if name.startswith(UNNAMED):
+            if _is_number(kind):
+                return f"{name} is the index that pandas keeps: write all of them with to_parquet(index=False)"
+            return f"{name} is an index that has no name: give it the same one in all of them, rename_axis('time')"
+    return "correct that file, or give those of other columns by themselves; an empty column is a gap everywhere"
+
+
+def _is_value(name: str) -> bool:
+    """Unlike times, and names of nodes or channels in a long table: those may be numbers here and text there."""
+    return role_of(name) in (None, "value")
+
+
+def _is_number(kind: Any) -> bool:
+    """As the reader has it."""
+    import pyarrow.types as kinds
+
+    return bool(kinds.is_floating(kind) or kinds.is_integer(kind))
