@@ -1,14 +1,22 @@
 """Many files: what comes of them is what the command makes of each, whoever does it, and whoever dies meanwhile."""
 
 import shutil
+import socket
 import sys
+import threading
 import warnings
+from contextlib import ExitStack, contextmanager, suppress
+from importlib import metadata
 
+import commands
+import dask
 import distributed
 import dying
 import numpy as np
 import pandas as pd
 import pytest
+import scipy
+import torch
 from commands import refused
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +24,7 @@ from laws import examples
 from pandas.testing import assert_frame_equal
 
 import grcd
+from grcd.cli import filling, many
 from grcd.cli.many import Job
 from grcd.cluster import partitions, results, workers
 from grcd.core.errors import InputError
@@ -187,6 +196,91 @@ def test_what_was_begun_by_nobody_is_not_in_the_way(tmp_path):
         results.Results(tmp_path / "out", {"seed": 0}, parts, False)
 
 
+# -- what ends before it is done ---------------------------------------------------------------------------------------
+
+FILL = ["impute", "run", "--observed", "moments", "-n", 2, "--posterior", "reference"]
+
+
+BEGUN, OVER = threading.Event(), threading.Event()
+
+
+def wait(*args, **options):
+    """In place of filling a partition, by a worker that is a thread of this process."""
+    BEGUN.set()
+    OVER.wait(60)
+    return "nothing"
+
+
+@pytest.fixture
+def halfway(monkeypatch):
+    """Whoever fills a partition in this process has begun, and waits until the test is over."""
+    BEGUN.clear()
+    OVER.clear()
+    monkeypatch.setattr(filling, "_impute", wait)
+    yield
+    OVER.set()
+
+
+@contextmanager
+def meanwhile(act):
+    """In a thread of its own, when a partition has been begun; then whoever waits may go."""
+
+    def run():
+        if BEGUN.wait(60):
+            act()
+        OVER.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield
+    thread.join()
+
+
+def test_a_scheduler_that_goes_meanwhile_is_refused_in_three_lines(folder, halfway, monkeypatch):
+    """By a command in a process of its own, of less patience: what Dask's loggers print is not seen in this one."""
+    script = "from grcd import cli; from grcd.cluster import workers; workers.PATIENCE = 3.0; cli.main()"
+    monkeypatch.setattr(commands, "MAIN", [sys.executable, "-c", script])
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, memory_limit=None, **INSIDE)
+    soon = dask.config.set({"distributed.comm.timeouts.connect": "1s"})  # of a cluster that ends its scheduler again
+    with soon, cluster, meanwhile(lambda: cluster.sync(cluster.scheduler.close)):
+        done = commands.run(*FILL, "--out", "gone", "--scheduler", cluster.scheduler_address, cwd=folder)
+    assert BEGUN.is_set(), done.stderr
+    assert refused(done) == (
+        "grcd: got a scheduler that has gone\nexpected workers until all is done\n"
+        "to fix: start it, and give the same command again: it goes on\n"
+    )
+
+
+@pytest.mark.parametrize(("failures", "words"), [(3, "of which no worker is left"), (0, "ended every worker which")])
+def test_workers_that_do_not_come_again_are_refused(folder, here, halfway, monkeypatch, failures, words):
+    """The only one is lost with its partition, which is tried again, or is not."""
+    monkeypatch.setattr(workers, "LOST", 0.2)
+    with dask.config.set({"distributed.scheduler.allowed-failures": failures}):
+        cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, memory_limit=None, **INSIDE)
+
+    def lose():
+        (address,) = cluster.scheduler.workers
+        cluster.sync(cluster.scheduler.remove_worker, address, stimulus_id="test")
+
+    with cluster:
+        with meanwhile(lose):
+            done = here(*FILL, "--out", f"lost-{failures}", "--scheduler", cluster.scheduler_address, cwd=folder)
+        assert words in refused(done)
+
+
+def test_a_worker_that_does_not_see_the_run_is_refused(folder, scheduler, tmp_path):
+    """As it is here: there is none under this path, or another one."""
+    where, job = workers.Where(scheduler=scheduler), Job(dying.impute, folder / "run", "cpu", {})
+    tasks = [
+        many._Task(job, str(tmp_path / "run"), str(tmp_path), many._sum(folder / "run")),
+        many._Task(job, str(folder / "run"), str(tmp_path), many._sum(folder / "windows")),
+    ]
+    for task in tasks:
+        with pytest.raises(InputError, match="a worker that does not see") as refusal:
+            list(workers.each(task, partitions.generated(1, 1, 0), where, "files"))
+        assert task.run in refusal.value.got
+
+
 # -- bad input ---------------------------------------------------------------------------------------------------------
 
 CHANGES = {
@@ -291,6 +385,51 @@ def test_a_scheduler_that_does_not_answer_or_has_no_workers_is_refused(folder, h
         assert "which has no workers" in refused(here(*command, cluster.scheduler_address, cwd=folder))
 
 
+@contextmanager
+def stranger(words):
+    """The address of one who accepts, and says this and no more."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            with suppress(OSError), ExitStack() as accepted:  # until it is shut down
+                while True:
+                    accepted.enter_context(listening.accept()[0]).sendall(words)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (b"", "no answer in 0.3 seconds"),
+        (b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "what is there speaks otherwise"),
+        (bytes(64), "what is there speaks otherwise"),
+    ],
+    ids=["silent", "HTTP", "zeros"],
+)
+def test_an_address_where_something_else_listens_is_refused(folder, here, monkeypatch, words, why):
+    """Whether it is silent, or speaks; and no thread is left that would keep the process."""
+    monkeypatch.setattr(workers, "PATIENCE", 0.3)
+    before = {*threading.enumerate()}
+    with stranger(words) as address:
+        message = refused(here(*FILL, "--out", "nobody", "--scheduler", address, cwd=folder))
+    assert f"{address}, where no scheduler answers ({why})" in message
+    assert "8787 is that of its dashboard" in message
+    assert all(thread.daemon for thread in {*threading.enumerate()} - before)
+
+
+def test_an_address_of_another_kind_is_refused(folder, here, scheduler):
+    with distributed.Client(scheduler) as client:
+        (worker,) = client.scheduler_info()["workers"]
+    for address, why in {"": "missing port", "tls://127.0.0.1:9": "TLS expects", worker: "Worker."}.items():
+        message = refused(here(*FILL, "--out", "nobody", "--scheduler", address, cwd=folder))
+        assert f"{address or repr(address)}, where no scheduler answers ({why}" in message
+
+
 def test_what_a_worker_refuses_is_said_as_here(folder, here, scheduler):
     command = ["impute", "run", "--observed", "moments", "--posterior", "nonsense", "--out", "wrong"]
     one, other = (refused(here(*command, *more, cwd=folder)) for more in ([], ["--scheduler", scheduler]))
@@ -308,6 +447,32 @@ def test_workers_with_other_versions_are_refused(folder, here, scheduler, monkey
     monkeypatch.setattr(workers, "_versions", lambda: {"grcd": "0.0", "torch": "1.0"})
     command = ["impute", "run", "--observed", "moments", "--out", "undone", "--scheduler", scheduler]
     assert "expected what is here: grcd 0.0, torch 1.0" in refused(here(*command, cwd=folder))
+
+
+def test_what_a_worker_cannot_say_is_refused(folder, here, scheduler, monkeypatch):
+    """One without grcd cannot be asked."""
+
+    def there():
+        raise ModuleNotFoundError("No module named 'grcd'")
+
+    known = workers._versions()
+    monkeypatch.setattr(workers, "_versions", lambda: known)
+    monkeypatch.setattr(workers, "_versions_there", there)
+    message = refused(here(*FILL, "--out", "undone", "--scheduler", scheduler, cwd=folder))
+    assert "which does not say its versions (No module named 'grcd')" in message
+
+
+def test_versions_are_those_that_the_order_of_elimination_depends_on_too(monkeypatch):
+    for name in ("pymetis", "scipy"):
+        assert workers._versions()[name] == metadata.version(name)
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    assert workers._versions() == {
+        "grcd": grcd.__version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "pymetis": "none",
+    }
 
 
 # -- laws --------------------------------------------------------------------------------------------------------------

@@ -2,10 +2,14 @@
 
 A partition is computed by one thread, whoever does it: with more of them sums would be taken in another order, and no
 two machines agree to the bit. A worker that dies is replaced, or another one does what it had begun.
+
+An address may be anybody's: what listens there may be silent, or speak something else than Dask. So it is greeted
+first, with a limit on the whole of it: Dask's own is one on parts of a greeting, and leaves one of them out.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import warnings
@@ -23,6 +27,7 @@ from ..data.formats.refusals import needed
 PATIENCE = 30.0  # seconds that a scheduler has to answer, and its first worker to come
 LOST = 300.0  # seconds without any worker before it is said
 LOOK = 0.05  # seconds between looks at what is done
+ALIKE = ("grcd", "torch", "numpy", "scipy", "pymetis")  # what the bits of a file depend on
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,7 @@ def _client(where: Where, items: int) -> Iterator[Any]:
         distributed: Any = needed("distributed", "cluster")
     except InputError as error:
         raise InputError(error.got, "dask and distributed for many workers", error.do) from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # of workers that die it is said what matters
+    _silence()
     with ExitStack() as stack:
         if where.scheduler is None:
             source: Any = stack.enter_context(
@@ -118,17 +123,22 @@ def _client(where: Where, items: int) -> Iterator[Any]:
         yield client
 
 
+def _silence() -> None:
+    """Dask, in this process: of workers that die, and of schedulers, it is said what matters. Its loggers have levels
+    of their own, and more of them by its configuration."""
+    for name in ("distributed", *logging.root.manager.loggerDict):
+        if name.partition(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
 def _connected(distributed: Any, source: Any, where: Where) -> Any:
-    address = where.scheduler or "local workers"
+    address = "local workers" if where.scheduler is None else where.scheduler or "''"
     try:
+        if where.scheduler is not None:
+            asyncio.run(_greeted(distributed, source))
         client = distributed.Client(source, timeout=PATIENCE)
-    except (OSError, ValueError, TimeoutError) as error:
-        why = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(
-            f"{address}, where no scheduler answers ({why:.160})",
-            "the address of a Dask scheduler",
-            "start one (dask scheduler) and give the address that it prints, or use --workers K on this machine",
-        ) from None
+    except Exception as error:  # Dask's parsers raise what they like on what is not Dask
+        raise _no_scheduler(address, error) from None
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:
@@ -138,10 +148,36 @@ def _connected(distributed: Any, source: Any, where: Where) -> Any:
     return client
 
 
+async def _greeted(distributed: Any, address: str) -> None:
+    """A scheduler that is there answers in time."""
+    client = distributed.Client(address, asynchronous=True, timeout=PATIENCE, set_as_default=False)
+    try:
+        await asyncio.wait_for(client, PATIENCE)
+    finally:
+        await client.close(PATIENCE)
+
+
+def _no_scheduler(address: str, error: Exception) -> InputError:
+    why = "what is there speaks otherwise"  # Dask takes its first bytes for a length, or for a number of parts
+    if isinstance(error, OSError | ValueError | TypeError | RuntimeError):
+        why = " ".join(str(error).split()) or f"no answer in {PATIENCE:g} seconds"
+    return InputError(
+        f"{address}, where no scheduler answers ({why:.160})",
+        "the address of a Dask scheduler (by default its port is 8786; 8787 is that of its dashboard)",
+        "start one (dask scheduler) and give the address that it prints, or use --workers K on this machine",
+    )
+
+
 def _refuse_other_versions(client: Any) -> None:
     """Of the workers that are there: with other versions other files would come out."""
     here = _versions()
-    for worker, there in client.run(_versions_there).items():
+    for worker, there in client.run(_versions_there, on_error="return").items():
+        if isinstance(there, Exception):
+            raise InputError(
+                f"the worker {worker}, which does not say its versions ({' '.join(str(there).split()):.160})",
+                "grcd on all machines",
+                "install the same version on all of them",
+            )
         if differ := [f"{name} {there.get(name, 'missing')}" for name in here if there.get(name) != here[name]]:
             raise InputError(
                 f"the worker {worker} with {some(differ)}",
@@ -151,15 +187,17 @@ def _refuse_other_versions(client: Any) -> None:
 
 
 def _versions() -> dict[str, str]:
-    return {name: version for name, version in provenance.versions().items() if name in ("grcd", "torch", "numpy")}
+    everything = _versions_there()
+    return {name: everything[name] for name in ALIKE}
 
 
 def _versions_there() -> dict[str, str]:
+    """Of whoever calls; runs in a worker, or here."""
     try:
-        from grcd.core.provenance import versions
+        import pymetis  # noqa: F401  as the order of elimination asks for it
     except ImportError:
-        return {}
-    return versions()
+        return {**provenance.versions(), "pymetis": "none"}
+    return {**provenance.versions(), "pymetis": provenance.version("pymetis")}
 
 
 def _gathered(client: Any, work: Callable[[Any], str], items: Sequence[Any]) -> Iterator[tuple[int, Answer]]:
