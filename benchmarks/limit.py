@@ -7,8 +7,10 @@
     fill      the public point mask: 343 windows, 100 draws, 4 evaluations, from NaN to quantiles on the host, as cells
               of ``imputation`` have it. With ``--windows`` of some windows, and as much more for all; on a CPU of two
     update    of the space-time network with the settings of the device
-    moments   1,000 signals of the default ``grcd`` at 1 and 4 evaluations; the network alone beside, so that the rest
-              is the reference and what surrounds both
+    moments   1,000 signals of the default ``grcd`` at 1 and 4 evaluations; the network alone beside, and the mixture:
+              between two evaluations of the network signals are carried along its flow by a Runge-Kutta scheme of
+              fourth order, sixteen steps in all however many evaluations there are, which is 64 scores of the mixture
+              in float64
 
 Weights are random (speed does not depend on them), references are fitted. **Operations** are those of products, and
 **bytes** what PyTorch's operations read and write when each is run by itself; both are counted on a CPU, of one window
@@ -29,6 +31,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -46,6 +49,7 @@ from grcd.core import device as devices
 from grcd.core.files import write_json
 from grcd.data import load_dataset
 from grcd.diffusion.conditional import Conditional
+from grcd.diffusion.diffusion import Diffusion
 from grcd.evaluation import protocol
 from grcd.model import GRCD
 from grcd.runs.contents import Trained
@@ -204,10 +208,40 @@ def moments(device: str, repeats: int) -> dict[str, Any]:
     model, result = fresh_model(device), dict[str, Any]()
     for nfe in (1, NFE):
         alone = 1e3 * timed(network_alone(model.diffusion, SIGNALS, nfe), repeats, device)
+        scores = scored(model, nfe)
+        mixture = 1e3 * timed(mixture_alone(model.diffusion, scores), repeats, device)
         for how, work in samplings(model, nfe):
             milliseconds = 1e3 * timed(work, repeats, device)
             result[how] = {"ms": milliseconds, "network alone, float32, ms": alone, "longest": longest(work, device)}
+            result[how] |= {"scores of the mixture": scores, "mixture alone, float64, ms": mixture}
     return result
+
+
+def scored(model: GRCD, nfe: int) -> int:
+    """How often the score of the reference is asked for, of a batch."""
+    reference = model.diffusion.reference
+    with mock.patch.object(type(reference), "scored", autospec=True, side_effect=type(reference).scored) as asked:
+        model.sample(min(SIGNALS, model.diffusion.batch), nfe)
+    return int(asked.call_count)
+
+
+def mixture_alone(diffusion: Diffusion, scores: int) -> Callable[[], object]:
+    """So many scores of a thousand signals and nothing else; captured on a GPU, as sampling is."""
+    x = torch.zeros(SIGNALS, diffusion.space.d, dtype=torch.float64, device=diffusion.device)
+
+    def work() -> None:
+        for part in x.split(diffusion.batch):
+            for _ in range(scores):
+                diffusion.reference.score(part, 0.5)
+
+    with devices.arithmetic(), torch.inference_mode():
+        replay = devices.captured(work) if diffusion.device.type == "cuda" else work
+
+    def timed() -> None:
+        with devices.arithmetic(), torch.inference_mode():
+            replay()
+
+    return timed
 
 
 def moments_needs() -> dict[str, Any]:

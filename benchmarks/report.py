@@ -147,19 +147,36 @@ def limit(name: str) -> str:
     for what, each in parts.items():
         if each:
             ms = each["ms"] if "ms" in each else 1e3 * each["seconds"]
-            alone = each.get("network alone, float32, ms")
+            alone, mixture = each.get("network alone, float32, ms"), each.get("mixture alone, float64, ms")
             bounds = [1e3 * each["bound_s"][key] if "bound_s" in each else None for key in ("operations", "bytes")]
-            numbers = (ms, alone, each.get("gflop"), each.get("gbyte"), *bounds)
+            numbers = (ms, alone, mixture, each.get("gflop"), each.get("gbyte"), *bounds)
             shares = ", ".join(f"{event['operation']} {event['share']:.0%}" for event in each["longest"][:4])
             rows.append([what, *("-" if number is None else f"{number:,.1f}" for number in numbers), shares])
-    header = ["", "ms", "network alone, ms", "GFLOP", "GB", "bound by operations, ms", "by bytes, ms", "longest"]
+    header = [
+        "",
+        "ms",
+        "network alone, ms",
+        "mixture alone, ms",
+        "GFLOP",
+        "GB",
+        "bound by operations, ms",
+        "by bytes, ms",
+        "longest",
+    ]
     rates, fill = result["rates"], result.get("fill", {})
     text = (
         f"Rates measured beside: {rates['product_gflops']:,.0f} GFLOP/s, {rates['copy_gbyte_s']:,.0f} GB/s. Filling"
         f" was timed on {fill.get('windows', 0)} windows, and is as much more for all{_count(fill.get('pieces'))}."
         f" {result.get('note', '')}\n\n"
     )
-    return text + table(header, rows)
+    scores = [each["scores of the mixture"] for each in parts.values() if "scores of the mixture" in each]
+    times = " or ".join(map(str, sorted({*scores})))
+    what = (
+        "\nWhat a moment costs beside its network is the mixture: between evaluations signals are carried along its"
+        f" flow by a Runge-Kutta scheme, which asks for its score {times} times in float64, however many evaluations"
+        " there are.\n"
+    )
+    return text + table(header, rows) + (what if scores else "")
 
 
 def _count(number: int | None) -> str:
