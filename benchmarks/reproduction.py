@@ -40,7 +40,8 @@ def main() -> None:
     """The page, and the table of 200 cells."""
     seven = list(conclusions.claims())
     prose = {title: list(part()) for title, part in PROSE.items()}
-    bold = [*map(others.columns, SETTINGS), *map(others.bold, ("ladder", "solvers"))]
+    places = [*(("main", setting) for setting in SETTINGS), ("ladder", "metr-la"), ("solvers", "metr-la")]
+    bold = [others.bold(*place) for place in places]
     cost = [*efficiency.cost_table(), efficiency.cheapest_of_all()]
     every = list(
         {claim.key: claim for claim in [*seven, *bold, *cost, *(c for part in prose.values() for c in part)]}.values()

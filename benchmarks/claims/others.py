@@ -42,33 +42,20 @@ from .evidence import (
 ROWS = (*COMPARATORS, EPSILON, "grcd-rho1", GRCD)
 
 
-def bold(suite: str) -> Claim:
-    """The same of the ladder and of the solvers, on METR-LA."""
-    table = {(row, nfe): each for (_, row, nfe), each in paper_table(suite).items()}
-    budgets = list(dict.fromkeys(nfe for _, nfe in table))
-    best = []
+def bold(suite: str, setting: str) -> Claim:
+    """What is bold in a table of the paper: the lowest mean of each column. A part a budget."""
+    table = {(row, nfe): each for (where, row, nfe), each in paper_table(suite).items() if where == setting}
+    budgets, best = list(dict.fromkeys(nfe for _, nfe in table)), list[list[str]]()
     for of in (printed, ours):
         known = {place: of(each) for place, each in table.items() if not math.isnan(of(each))}
         columns = [{row: value for (row, at), value in known.items() if at == nfe} for nfe in budgets]
         best.append([min(column, key=column.__getitem__, default="-") for column in columns])
     return Claim(
-        f"bold-{suite}",
-        f"{suite}, metr-la: the best of each column (NFE {', '.join(map(str, budgets))})",
+        f"bold-{setting if suite == 'main' else suite}",
+        f"{setting if suite == 'main' else suite}: the best of each column (NFE {', '.join(map(str, budgets))})",
         ", ".join(best[0]),
         ", ".join(best[1]),
         [same(own, theirs) for theirs, own in zip(*best, strict=True)],
-    )
-
-
-def columns(setting: str) -> Claim:
-    """What is bold in a table of the paper: the lowest mean of each column. A part a budget."""
-    both = [[lowest(setting, ROWS, nfe, of)[0] for nfe in BUDGETS] for of in (printed, ours)]
-    return Claim(
-        f"bold-{setting}",
-        f"{setting}: the best of each column (NFE 4, 8, 16, 64)",
-        ", ".join(both[0]),
-        ", ".join(both[1]),
-        [same(own, theirs) for theirs, own in zip(*both, strict=True)],
     )
 
 

@@ -113,7 +113,7 @@ def refuse_different(paths: Sequence[Path]) -> None:
                 _advice({name: {**first, **kinds}[name] for name in (*lacks, *extra)}),
             )
         for name in [name for name in kinds if kinds[name] != first[name] and name not in indices]:
-            if _is_value(name) and _is_number(kinds[name]) != _is_number(first[name]):
+            if _is_value(name) and parquet.is_number(kinds[name]) != parquet.is_number(first[name]):
                 raise InputError(
                     f"partitions with different kinds of columns: {name!r} holds {kinds[name]} in {path} "
                     f"and {first[name]} in {paths[0]}",
@@ -126,7 +126,7 @@ def _advice(differ: Mapping[str, Any]) -> str:
     """For columns that some have, and others have not."""
     for name, kind in differ.items():
         if name.startswith(UNNAMED):
-            if _is_number(kind):
+            if parquet.is_number(kind):
                 return f"{name} is the index that pandas keeps: write all of them with to_parquet(index=False)"
             return f"{name} is an index that has no name: give it the same one in all of them, rename_axis('time')"
     return "correct that file, or give those of other columns by themselves; an empty column is a gap everywhere"
@@ -135,10 +135,3 @@ def _advice(differ: Mapping[str, Any]) -> str:
 def _is_value(name: str) -> bool:
     """Unlike times, and names of nodes or channels in a long table: those may be numbers here and text there."""
     return role_of(name) in (None, "value")
-
-
-def _is_number(kind: Any) -> bool:
-    """As the reader has it."""
-    import pyarrow.types as kinds
-
-    return bool(kinds.is_floating(kind) or kinds.is_integer(kind))

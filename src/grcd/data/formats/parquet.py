@@ -116,7 +116,7 @@ def _clock(file: Any, names: list[str], indices: list[str], path: Path) -> tuple
     if (only := only_clock(clock, path)) is not None:
         return only, times.parsed(_column(file, only), str(path)), ()
     for name in [name for name in names if name in indices] + names[:1]:
-        if _is_number(schema.field(name).type):
+        if is_number(schema.field(name).type):
             continue
         try:
             stamps = times.parsed(_column(file, name), str(path))
@@ -133,10 +133,11 @@ def _is_dated(kind: Any) -> bool:
     return kinds.is_timestamp(kind) or kinds.is_date(kind)
 
 
-def _is_number(kind: Any) -> bool:
+def is_number(kind: Any) -> bool:
+    """Of a column's type."""
     import pyarrow.types as kinds
 
-    return kinds.is_floating(kind) or kinds.is_integer(kind)
+    return bool(kinds.is_floating(kind) or kinds.is_integer(kind))
 
 
 def _column(file: Any, name: str) -> np.ndarray:
@@ -164,7 +165,7 @@ def _numbers(file: Any, names: list[str], path: Path) -> np.ndarray:  # (rows, c
     schema = file.schema_arrow  # made anew each time it is asked for
     fields = [schema.field(name) for name in names]
     for field in fields:
-        if not _is_number(field.type):
+        if not is_number(field.type):
             what = "timestamps" if kinds.is_temporal(field.type) else field.type
             raise InputError(
                 f"column {field.name!r} of {path}, which holds {what}", "numbers", "drop or convert the column"
