@@ -303,9 +303,6 @@ def main() -> None:
     options.add_argument("--one", help=argparse.SUPPRESS)
     args = options.parse_args()
     if args.one:
-        from grcd.core import memory
-
-        memory.keep()  # as the command has it
         nodes, *kind = args.one.split()
         if not nodes.isdigit():
             print(json.dumps(real(args.one, args.device)))
