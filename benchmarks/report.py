@@ -214,8 +214,7 @@ def missed(growth: list[dict]) -> str:
     """Which exponents from 10,000 to a million nodes are larger than asked for."""
     whole = [each for each in growth if (each["from"], each["to"]) == (10_000, 1_000_000)]
     over = [f"{name} {each[name]:.2f}" for each in whole for name, most in ASKED.items() if each[name] > most]
-    found = "none is larger" if not over else f"larger are {', '.join(over)}"
-    return f"\nOf those asked for, {found}.\n" if whole else ""
+    return f"\nLarger than asked for: {', '.join(over) or 'none'}.\n" if whole else ""
 
 
 def scale(name: str) -> str:

@@ -35,7 +35,7 @@ from .options import GRAPH_OPTIONS, Options
 from .series import Series, interval_of
 from .series_dataset import SeriesDataset, assembled
 
-NO_GRAPH = "name its file with --graph; where nothing is known of some hundreds, a table source,target with all pairs"
+NO_GRAPH = "name its file with --graph; for a few hundred nodes without one, a table source,target with all pairs"
 
 
 def load_dataset(
