@@ -1,6 +1,8 @@
 """Progress without a terminal: lines with the share done, the rate and the time left, where they are wanted."""
 
 import logging
+import threading
+import time
 
 import pytest
 
@@ -62,6 +64,67 @@ def test_nothing_is_said_unless_it_is_wanted(capsys):
     with progress.bar("filling", 3) as advance:
         advance(3, "")
     assert capsys.readouterr().err == ""
+
+
+def test_the_command_line_says_nothing_of_what_is_done_soon(capsys):
+    def ends(seconds):
+        clock = Clock()
+        lines = progress.Lines("sampling", 10, 0, clock)
+        clock.now = seconds
+        lines.advance(10)
+        lines.end()
+        return capsys.readouterr().err
+
+    with progress.on_command():
+        assert ends(progress.SOON - 0.1) == ""
+        assert ends(progress.SOON + 0.1).startswith("grcd: sampling 10 of 10, ")
+        with progress.verbose():
+            assert ends(0.1).startswith("grcd: sampling 10 of 10, ")
+
+
+def test_work_of_unknown_length_says_that_it_goes_on_and_no_more_once_it_is_done(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "SOON", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+    before = threading.active_count()
+    with progress.on_command(), progress.telling(), progress.working("fitting a reference"):
+        lines = until_said(capsys, "so far")
+    assert lines[0] == "fitting a reference ..."
+    assert lines[-1] == "fitting a reference: 0 s so far"
+    assert threading.active_count() == before
+    capsys.readouterr()
+    time.sleep(0.05)
+    assert capsys.readouterr().err == ""
+
+
+def until_said(capsys, words):
+    """Lines on standard error until one ends with ``words``."""
+    said = ""
+    for _ in range(1000):
+        said += capsys.readouterr().err
+        if words in said:
+            return said.splitlines()
+        time.sleep(0.01)
+    raise AssertionError(said)
+
+
+def test_work_that_is_done_soon_or_that_nobody_asked_about_says_nothing(capsys, monkeypatch):
+    with progress.on_command(), progress.working("fitting"):
+        pass
+    monkeypatch.setattr(progress, "SOON", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+    with progress.working("fitting"):
+        time.sleep(0.05)
+    with progress.verbose(), progress.quiet(), progress.working("fitting"):
+        time.sleep(0.05)
+    assert capsys.readouterr().err == ""
+
+
+def test_what_goes_wrong_inside_work_comes_out_of_it(monkeypatch):
+    monkeypatch.setattr(progress, "SOON", 0.0)
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError), progress.verbose(), progress.working("fitting"):
+        _ = 1 / 0
+    assert threading.active_count() == before
 
 
 def test_a_logger_that_listens_gets_the_lines_and_standard_error_none(logged, capsys):

@@ -13,7 +13,7 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
-from ..core import errors, interrupts, memory, ranks
+from ..core import errors, interrupts, memory, progress, ranks
 from ..core.errors import InputError, InputWarning, unknown
 from ..core.files import is_full
 
@@ -34,7 +34,8 @@ def main() -> None:
     """What the `grcd` command does once it has started (see ``__main__``)."""
     before, errors.commands = errors.commands, True
     try:
-        _run()
+        with progress.on_command():
+            _run()
     finally:
         errors.commands = before
 

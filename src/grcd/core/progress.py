@@ -1,18 +1,20 @@
 """Progress on standard error: a bar on a terminal; elsewhere lines, if they are wanted, else silence.
 
-Lines are wanted within ``verbose(True)``, and where the logger "grcd" hears of INFO: there they go, or to standard
-error where nobody listens to it. A line says how much is done, how fast, and how long the rest will take. Of several
-processes the first one speaks.
+Lines are wanted within ``verbose(True)``, on the command line, and where the logger "grcd" hears of INFO: there they
+go, or to standard error where nobody listens to it. A line says how much is done, how fast, and how long the rest will
+take; on the command line there is none of what is done within ``SOON``. Of several processes the first one speaks.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
+from threading import Event, Thread
 
 from . import ranks
 
@@ -20,20 +22,39 @@ Advance = Callable[[int, str], None]
 _quiet = False
 
 EVERY = 10.0  # seconds between two lines
+SOON = 2.0  # seconds that nobody wonders
 UNITS = (("h", 3600.0), ("min", 60.0), ("s", 1.0))
 LOGGER = logging.getLogger("grcd")
-_wanted: ContextVar[bool] = ContextVar("wanted", default=False)
+_wanted: ContextVar[float] = ContextVar("wanted", default=math.inf)  # seconds that work must take to have lines
 _telling: ContextVar[bool] = ContextVar("telling", default=False)
 
 
 @contextmanager
 def verbose(wanted: bool = True) -> Iterator[None]:
     """Within, whatever takes long says so line by line where there is no terminal."""
-    before = _wanted.set(_wanted.get() or bool(wanted))
+    with _lines(0.0 if wanted else math.inf):
+        yield
+
+
+@contextmanager
+def on_command() -> Iterator[None]:
+    """The same of what takes longer than ``SOON``."""
+    with _lines(SOON):
+        yield
+
+
+@contextmanager
+def _lines(after: float) -> Iterator[None]:
+    before = _wanted.set(min(_wanted.get(), after))
     try:
         yield
     finally:
         _wanted.reset(before)
+
+
+def _after() -> float:
+    """Seconds that work must take to have lines; infinite where nobody wants any."""
+    return 0.0 if LOGGER.isEnabledFor(logging.INFO) else _wanted.get()
 
 
 @contextmanager
@@ -46,7 +67,7 @@ def bar(label: str, total: int, start: int = 0) -> Iterator[Advance]:
         yield _silent
         return
     if not sys.stderr.isatty():
-        if not (_wanted.get() or LOGGER.isEnabledFor(logging.INFO)):
+        if math.isinf(_after()):
             yield _silent
             return
         lines = Lines(label, total, start)
@@ -72,6 +93,42 @@ def bar(label: str, total: int, start: int = 0) -> Iterator[Advance]:
             progress.update(task, completed=done, note=note, speed=f"{speed:.0f}/s" if speed else "")
 
         yield advance
+
+
+@contextmanager
+def working(label: str) -> Iterator[None]:
+    """Shows that something goes on of which nobody knows how long it takes, and how long it has."""
+    if ranks.rank() > 0 or _quiet:
+        yield
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = TextColumn("{task.description}"), BarColumn(bar_width=10), TimeElapsedColumn()
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            progress.add_task(label, total=None)
+            yield
+    elif math.isinf(_after()):
+        yield
+    else:
+        done, context = Event(), copy_context()  # a thread has a context of its own
+        thread = Thread(target=context.run, args=(_so_far, label, done), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+
+def _so_far(label: str, done: Event) -> None:
+    """A line soon, and then as often as any other, until it is ``done``."""
+    began = time.monotonic()
+    if done.wait(SOON):
+        return
+    _emit(f"{label} ...")
+    while not done.wait(EVERY):
+        _emit(f"{label}: {_readable(time.monotonic() - began)} so far")
 
 
 @contextmanager
@@ -103,8 +160,8 @@ class Lines:
             self._say()
 
     def end(self) -> None:
-        """The last line, unless it was just said."""
-        if self.shown != self.done:
+        """The last line, unless it was just said, or all is over soon."""
+        if self.shown != self.done and self.clock() - self.began >= _after():
             self._say()
 
     def _say(self) -> None:
@@ -121,7 +178,7 @@ class Lines:
 
 def tell(line: str) -> None:
     """A line on what was decided, where lines are wanted, or on the command line."""
-    if ranks.rank() == 0 and (_wanted.get() or _telling.get() or LOGGER.isEnabledFor(logging.INFO)):
+    if ranks.rank() == 0 and (_after() == 0 or _telling.get()):
         _emit(line)
 
 

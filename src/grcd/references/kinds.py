@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.progress import quiet, working
 from ..core.streams import Stream
 from ..graphs.graph import Graph, Spectrum
 from ..graphs.kronecker import Basis
@@ -75,7 +76,8 @@ class TrainingSignals:
         """A sparse reference of them, or several."""
         if self.graph is None or self.train.shape[1] != len(self.graph):
             raise ValueError("a sparse reference is of single moments on a graph")
-        return sparse_mixture_fit.fit(self.train, self.val, self.graph, self.seed)
+        with working("fitting a sparse reference"), quiet():
+            return sparse_mixture_fit.fit(self.train, self.val, self.graph, self.seed)
 
     def complete_train(self) -> Tensor:  # (samples, d)
         """Training signals, gaps drawn given what was observed."""

@@ -34,6 +34,7 @@ from ..core import device as devices
 from ..core.device import arithmetic
 from ..core.errors import InputError, InputWarning
 from ..core.parallel import team
+from ..core.progress import working
 from ..core.rows import evenly
 from ..core.settings import Settings, ranged
 from ..core.streams import SEED_MOST, Stream
@@ -332,7 +333,8 @@ def judged(conditional: Conditional, fold: Fold, seed: int, summary: dict) -> tu
     """The model, or its reference alone where the network's draws are no nearer to hidden readings; and which it is."""
     summary = summary | {"network": summary["best_update"] > 0}
     if summary["network"]:
-        scores = scores_of(conditional, fold, seed)
+        with working("comparing the network with its reference"):
+            scores = scores_of(conditional, fold, seed)
         summary |= {name: float(score.mean()) for name, score in scores._asdict().items() if name != "group"}
         # As shares: windows of which nothing is known would outweigh all filled gaps.
         gain, joint = 1 - scores.crps / scores.crps_reference_alone, 1 - scores.energy / scores.energy_reference_alone

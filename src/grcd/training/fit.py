@@ -24,7 +24,7 @@ from .. import networks
 from ..core import device as devices
 from ..core import memory
 from ..core.errors import InputWarning, counted
-from ..core.progress import bar
+from ..core.progress import bar, working
 from ..core.rows import evenly
 from ..core.streams import Stream
 from ..diffusion import parameterisation, plan
@@ -161,7 +161,8 @@ def _reference_alone(diffusion: Diffusion, signals: TrainingSignals, reason: str
     noise = Stream(signals.seed, "validation", x.device).normal(0, x.numel()).view_as(x)
     levels = diffusion.process.training_level((torch.arange(4, device=x.device).double() + 0.5) / 4)
     how, reference = diffusion.parameterisation, diffusion.reference
-    error = float(torch.stack([how.baseline(reference, x, noise, q).mean() for q in levels]).mean())
+    with working("the reference's validation error"):
+        error = float(torch.stack([how.baseline(reference, x, noise, q).mean() for q in levels]).mean())
     seconds = round(time.monotonic() - began, 1)
     summary = {"updates": 0, "best_update": 0, "val": error, "val_reference_alone": error, "seconds": seconds}
     return summary | {"stopped": f"{reason}, the reference alone"}

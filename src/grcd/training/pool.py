@@ -21,6 +21,7 @@ from torch import Tensor
 from ..core.device import arithmetic
 from ..core.errors import InputError
 from ..core.parallel import team
+from ..core.progress import bar
 from ..core.rows import evenly
 from ..core.streams import Stream
 from ..diffusion.conditional import LEAST_SD, features
@@ -149,9 +150,13 @@ class Pool:
 
         def posteriors(piece: int) -> tuple[Tensor, ...]:
             fold, starts, number = pieces[piece]
-            return _posteriors(space, fold, starts, stream, number)
+            found = _posteriors(space, fold, starts, stream, number)
+            advance(number + len(starts), "")
+            return found
 
-        parts = team().each(len(pieces), posteriors)
+        with bar("posteriors to learn from", len(chosen)) as advance:
+            parts = team().each(len(pieces), posteriors)
+            advance(len(chosen), "")
         return cls(*(torch.cat(each) for each in zip(*parts, strict=True)))
 
     def __len__(self) -> int:

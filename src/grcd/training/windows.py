@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 
 from ..core.errors import InputWarning
+from ..core.progress import quiet, working
 from ..core.rows import evenly
 from ..data.covariates import Covariates
 from ..data.notes import warn
@@ -93,7 +94,8 @@ def fit(
 
     hooks = _Hooks(log, resumed, settle, time.monotonic())
     means = Means(space, train, val, device, covariates, config.calendar)
-    terms, kept = means.chosen()
+    with working("choosing a mean"):
+        terms, kept = means.chosen()
     warn(means.notes)
     table = _Table(means, terms)
     law: Conditional | Guided
@@ -172,7 +174,8 @@ class _Hooks:
 def _conditional(table: _Table, config: WindowConfig, hooks: _Hooks) -> tuple[Conditional, dict]:
     """The conditional model: a network beside references that never saw its windows."""
     space, stretches, references = table.space, table.train.stretches, table.references(config)
-    choice = references.choose()
+    with working("choosing a reference"):
+        choice = references.choose()
     if config.max_updates and (why := _no_network(table)):
         warnings.warn(f"{why}: the model is its reference alone", InputWarning, stacklevel=2)
         config = config.changed({"max_updates": 0})
@@ -181,24 +184,28 @@ def _conditional(table: _Table, config: WindowConfig, hooks: _Hooks) -> tuple[Co
         z, spread = table.scored(rows)
         return z.float(), references.fit(choice, z, rows), spread.float()
 
-    z, reference, scale = learned(stretches)
+    with working("fitting the reference"):
+        z, reference, scale = learned(stretches)
     starts = torch.from_numpy(table.val_starts).to(z.device)
     validation = Fold(z, table.features, starts, reference, scale)
     if not config.max_updates:
         model, summary = conditional.fit(space, [], validation, config)
         return model, summary | {"reference": choice.summary()}
-    folds = cross_fitted(learned, table.features, stretches, space.steps, FOLDS)
+    with working("references of parts of the rows"):
+        folds = cross_fitted(learned, table.features, stretches, space.steps, FOLDS)
     until = hooks.until(config.minutes)
 
     def settled() -> dict[str, Any]:
-        paces = conditional.paces(space, folds, validation, config)
-        windows = sum(len(fold.starts) for fold in folds)
-        return budget.of_windows(config.to_dict(), paces, budget.left(until), windows)
+        with working("timing a few updates"), quiet():
+            paces = conditional.paces(space, folds, validation, config)
+            windows = sum(len(fold.starts) for fold in folds)
+            return budget.of_windows(config.to_dict(), paces, budget.left(until), windows)
 
     if config.minutes:
         config = config.changed(hooks.settle(settled))
     elif z.device.type == "cpu" and config.max_updates >= budget.LEAST:
-        pace = conditional.paces(space, folds, validation, config)(config.width)
+        with working("timing a few updates"), quiet():
+            pace = conditional.paces(space, folds, validation, config)(config.width)
         budget.warn_long(pace.total(config.max_updates, config.pool, config.validate_every))
     model, summary = conditional.fit(space, folds, validation, config, hooks.log, hooks.resume, until)
     return model, summary | {"reference": choice.summary()}
