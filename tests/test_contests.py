@@ -10,7 +10,7 @@ import torch
 import grcd
 from grcd import contests
 from grcd.data.series import Series
-from grcd.evaluation import hiding
+from grcd.evaluation import held_rows, hiding
 from grcd.evaluation.competitors import fitted
 from grcd.evaluation.contest import COLUMNS, MOMENTS, REFERENCE
 from grcd.evaluation.guesses import filler, gaps
@@ -92,7 +92,7 @@ def test_few_rows_end_at_independent_nodes_where_nodes_are(window, kind):
     model = grcd.GRCD(GRAPH, window=window, **settings).fit(x[:28], x[28:])
     if kind == "together":
         assert won(model)["points"] == won(model)["sensors"] == REFERENCE
-    assert model.contest.stretches == contests.PARTS
+    assert model.contest.stretches == held_rows.PARTS
     # So what is filled is never worse than the mean, and here about as good.
     test = Series(rows(kind, 200, 5)[:, :, None])
     hidden = hiding.hidden("points", test, 12, 0)
@@ -145,7 +145,7 @@ def test_errors_are_those_of_readings_hidden_in_rows_that_were_held_out():
     train, val = Series(x[:300, :, None]), Series(x[300:, :, None])
     model = grcd.GRCD(GRAPH, window=4, max_updates=0).fit(x[:300], x[300:])
     steps = hiding.span(4)
-    pieces, times = contests.pieces(val, contests.PIECE * steps, contests.MOST_ROWS)
+    pieces, times = held_rows.pieces(val, contests.PIECE * steps, held_rows.MOST)
     assert times == 1
     held = contests.Held(None, train, pieces, 1, False, np.ones(len(pieces), dtype=bool))
     hidden = contests._hidden("points", held, steps, {}, 0)
@@ -168,20 +168,6 @@ def test_it_is_kept_in_the_run_and_one_without_is_filled_as_before(tmp_path):
     del model.result["contest"]  # as of an older run
     assert model.contest is None
     assert np.array_equal(model.impute(holed, n=3), model.impute(holed, n=3, posterior="diffusion"))
-
-
-def test_pieces_are_rows_of_the_series_evenly_chosen():
-    series = Series(np.arange(120.0)[:, None, None], borders=(50,))
-    found, times = contests.pieces(series, 12, 40)
-    assert times == 1
-    assert len(found) <= 48
-    assert {s.stop - s.start for s in found.stretches} <= {*range(8, 14)}
-    assert np.isin(found.values, series.values).all()
-    assert (np.diff(found.values.ravel()) > 0).all()
-    assert all((np.diff(found.values[s].ravel()) == 1).all() for s in found.stretches)
-    found, times = contests.pieces(series, 12, 300)  # few rows, and twice
-    assert times == 2
-    assert np.array_equal(found.values, np.concatenate(2 * [series.values]))
 
 
 @pytest.mark.filterwarnings("ignore:no network was asked for")
@@ -275,19 +261,6 @@ def test_the_law_of_single_rows_is_of_all_rows_that_train_and_validate_about_the
     assert again.mean is kept.mean
 
 
-def test_validation_rows_beyond_the_network_s_are_others_and_without_it():
-    series = Series(np.arange(400.0)[:, None, None])
-    (first, times, network, inside), (more, again, without, _) = contests._of_validation(series, 12, 300, 50)
-    assert inside.all()
-    assert (network, without, times, again) == (True, False, 1, 1)
-    assert 40 <= len(first) <= 62
-    assert 200 <= len(more) <= 270
-    assert not np.isin(first.values, more.values).any()
-    ((only, _, network, _),) = contests._of_validation(series, 12, 300, 0)
-    assert not network
-    assert 250 <= len(only) <= 320
-
-
 @pytest.mark.parametrize("split", [True, False])
 def test_single_rows_with_dates_have_the_calendar_beside_them_and_are_told_where_it_is_ahead(monkeypatch, split):
     monkeypatch.setattr(contests, "SIMPLE", ("mean", "calendar"))
@@ -349,31 +322,6 @@ def test_of_few_rows_the_mean_stays_unless_another_process_is_nearer_for_more_th
     assert model.contest.families["points"].columns["rho"] == [0.0]
 
 
-def test_stretches_of_training_rows_are_filled_with_what_is_read_around_them():
-    series = Series(np.arange(60.0)[:, None, None] + np.zeros((60, 2, 1)), borders=(20,))
-    seen = np.zeros(60, dtype=int)
-    for wider, others, inside in contests._parts(series, 3):
-        around, times, network, marked = contests._around(series, wider, inside, 30)
-        rows = around.values[: len(around) // times, 0, 0].astype(int)
-        assert not network
-        assert np.array_equal(marked[: len(rows)], inside[rows])
-        assert not (inside[np.concatenate([np.arange(60)[s] for s in others])]).any()
-        beyond = {int(row) for row in rows[~inside[rows]]}  # up to three on each side, none beyond the border
-        ends = np.flatnonzero(np.diff(inside.astype(int), prepend=0, append=0))
-        for first, stop in zip(ends[::2], ends[1::2], strict=True):
-            before, after = (20 if first >= 20 else 0), (20 if stop <= 20 else 60)
-            beyond -= {*range(max(before, first - 3), first)} | {*range(stop, min(after, stop + 3))}
-        assert not beyond
-        seen[rows[inside[rows]]] += 1
-    assert (seen == 1).all()
-    rows_of = Series(np.where(np.arange(6)[:, None, None] < 3, np.nan, 1.0) + np.zeros((6, 2, 1)), borders=(3,))
-    held = contests.Held(None, series, Series(np.ones((8, 2, 1))), 1, False, np.array([0, 0, 1, 1, 1, 1, 0, 0]) > 0)
-    assert contests._hidden("sensors", held, 4, {}, 0)[:2].any()  # a silent sensor is silent around it, too
-    assert not contests._hidden("points", held, 4, {}, 0)[:2].any()
-    assert contests._hidden("future", held, 4, {}, 0)[:, 0, 0].tolist() == [False] * 4 + [True] * 4
-    assert contests._silent(rows_of, np.zeros((6, 2, 1), dtype=bool))[:, 0, 0].tolist() == [True] * 3 + [False] * 3
-
-
 def test_a_gap_of_a_few_rows_is_no_silent_sensor_where_windows_are_shorter_and_long_ones_know_their_ends():
     x = rows("walks", 120)
     model = grcd.GRCD(GRAPH, window=2, max_updates=0, marginals="z-score").fit(x[:105], x[105:])
@@ -386,3 +334,13 @@ def test_a_gap_of_a_few_rows_is_no_silent_sensor_where_windows_are_shorter_and_l
     holed[20:30, 2] = np.nan  # five windows
     line = np.linspace(x[19, 2], x[30, 2], 12)[1:-1]
     np.testing.assert_allclose(np.median(model.impute(holed, n=40), axis=0)[20:30, 2], line, rtol=1e-3)
+
+
+def test_what_is_silent_throughout_is_silent_around_a_stretch_too_and_all_else_is_read_there():
+    series = Series(np.zeros((60, 2, 1)))
+    rows_of = Series(np.where(np.arange(6)[:, None, None] < 3, np.nan, 1.0) + np.zeros((6, 2, 1)), borders=(3,))
+    held = contests.Held(None, series, Series(np.ones((8, 2, 1))), 1, False, np.array([0, 0, 1, 1, 1, 1, 0, 0]) > 0)
+    assert contests._hidden("sensors", held, 4, {}, 0)[:2].any()  # a silent sensor is silent around it, too
+    assert not contests._hidden("points", held, 4, {}, 0)[:2].any()
+    assert contests._hidden("future", held, 4, {}, 0)[:, 0, 0].tolist() == [False] * 4 + [True] * 4
+    assert contests._silent(rows_of, np.zeros((6, 2, 1), dtype=bool))[:, 0, 0].tolist() == [True] * 3 + [False] * 3

@@ -1,11 +1,8 @@
 """The contest at the end of a training: a model's candidates and simple competitors fill readings that were hidden.
 
-**Held-out rows** are those of validation, pieces of them evenly spaced: as many as may be for the candidates without a
-network, and of those the network fills what it has the time for. Few rows say little, and three nothing: where
-there are fewer than ``ENOUGH`` windows one after the other, ``PARTS`` stretches of training rows are filled as well,
-each by what was fitted to all others, with the choices that were made of all, and with what is read around it: so has a
-gap in a table. No network is trained for that: it is
-compared on validation rows alone.
+**Held-out rows** are those of validation (see ``evaluation/held_rows``). Few rows say little, and three nothing: where
+they are few, stretches of training rows are filled as well, each by what was fitted to all others, with the choices
+that were made of all. No network is trained for that: it is compared on validation rows alone.
 
 All of it is bounded: rows by what drawing them costs, scikit-learn's imputers by the number of columns. **On a large
 graph** nothing is fitted again, competitors learn from the last rows, and a contest is held where the reference is all
@@ -26,17 +23,17 @@ from torch import Tensor
 
 from .core.errors import InputError, InputWarning
 from .core.progress import bar, quiet
-from .core.rows import evenly
 from .data import marginals
 from .data.covariates import Covariates
 from .data.normalizer import Normalizer
 from .data.series import Series
 from .diffusion.conditional import Conditional
-from .evaluation import competitors, guesses, hiding
-from .evaluation.contest import COLUMNS, MOMENTS, NETWORK, REFERENCE, SIMPLE, Contest, Found, Process, decided, foretold
+from .evaluation import competitors, guesses, held_rows, hiding
+from .evaluation.contest import COLUMNS, MOMENTS, NETWORK, REFERENCE, SIMPLE, Contest, Found, Process
 from .evaluation.guesses import Filler, Guesses, filler
 from .evaluation.hiding import OUTAGES
 from .evaluation.windows import moments
+from .evaluation.winners import decided, foretold
 from .runs.contents import Trained
 from .runs.series import TrainedSeries, plain_rows
 from .series_model import SeriesModel
@@ -47,15 +44,10 @@ from .tasks.moments import Moments, Plain
 from .tasks.sample import Memory
 from .training import fit
 from .training.config import Config
-from .training.pool import parted
 from .training.windows import fit_again
 
 DRAWS = 40
 PIECE = 3  # windows in a piece
-ENOUGH, PARTS = 20, 4
-MOST_ROWS = 600  # of validation that are filled, and as many of training
-PART = MOST_ROWS // PARTS
-TIMES = 6  # that few rows are filled, at most
 MOST_LEARNED = 20_000  # of training, that competitors learn from
 AGAIN = 2_000  # training rows above which nothing is fitted again
 WORK = {"cpu": 7e5, "cuda": 2e8, "reference": 2e7}  # readings that are drawn for a family, evaluations counted
@@ -96,16 +88,16 @@ def of_series(trained: TrainedSeries, parts: dict[str, Series], covariates: Cova
     columns, steps = model.space.d // model.space.steps, hiding.span(model.space.steps)
     length, most = PIECE * steps, _most("reference", 2 * columns)
     by_network = _most(model.device.type, 2 * columns * model.budget(None)) if network else 0
-    held = [Held(model, train, *each) for each in _of_validation(val, length, most, by_network)]
+    held = [Held(model, train, *each) for each in held_rows.of_validation(val, length, most, by_network)]
     dense = isinstance(trained.model.law, Conditional) and trained.result["reference"]["kind"] != "sparse"
-    if dense and len(train) <= AGAIN and _few(val, model.space.steps):
+    if dense and len(train) <= AGAIN and held_rows.few(val, model.space.steps):
         scaled, later = (replace(each, values=_scaled(trained, each.values)) for each in (train, val))
-        for part, others, inside in _parts(train, steps):
+        for part, others, inside in held_rows.stretches(train, steps):
             again = fit_again(trained.model, trained.result, scaled, later, others, covariates)
             learned = train.picked(others)
             plain = plain_rows(again, learned.values.reshape(len(learned), -1))
             of_part = SeriesModel(replace(trained, model=again, plain=plain))
-            held.append(Held(of_part, learned, *_around(train, part, inside, length)))
+            held.append(Held(of_part, learned, *held_rows.around(train, part, inside, length)))
     unit = model.units[0] if len(model.units) == 1 else "sd"
     return _contest(held, steps, unit, hiding.lengths(train, steps), covariates)
 
@@ -125,11 +117,11 @@ def of_signals(trained: Trained, config: Config, parts: dict[str, Series], unit:
     if large:
         if network or min(most, len(val)) < 2 * STEPS:
             return None
-        train, val = train.rows(slice(-int(WORK["reference"] / space.d), None)), val.rows(slice(-MOST_ROWS, None))
+        train, val = train.rows(slice(-int(WORK["reference"] / space.d), None)), val.rows(slice(-held_rows.MOST, None))
     own = Alone(SignalModel(trained, config.limits(), Memory()))
-    held = [Held(own, train, *each) for each in _of_validation(val, PIECE * STEPS, most, by_network)]
-    if not large and len(train) <= AGAIN and len(val) < ENOUGH * STEPS:
-        for part, others, inside in _parts(train, STEPS):
+    held = [Held(own, train, *each) for each in held_rows.of_validation(val, PIECE * STEPS, most, by_network)]
+    if not large and len(train) <= AGAIN and len(val) < held_rows.ENOUGH * STEPS:
+        for part, others, inside in held_rows.stretches(train, STEPS):
             learned = train.picked(others)
             x, y = (each.values[:, :, 0][~np.isnan(each.values).all(axis=(1, 2))] for each in (learned, val))
             try:
@@ -140,7 +132,7 @@ def of_signals(trained: Trained, config: Config, parts: dict[str, Series], unit:
             diffusion = fit.reference_alone(space, config, device, *z)
             plain = trained.plain and Plain.of(x, device)
             again = replace(trained, diffusion=diffusion, normalizer=normalizer, plain=plain)
-            around = _around(train, part, inside, PIECE * STEPS)
+            around = held_rows.around(train, part, inside, PIECE * STEPS)
             held.append(Held(Alone(SignalModel(again, config.limits(), Memory())), learned, *around))
     return _contest(held, STEPS, unit, hiding.lengths(train, STEPS), None)
 
@@ -195,79 +187,7 @@ class Alone:
 
 def _most(kind: str, readings: int) -> int:
     """Rows that are filled, by what drawing one costs: readings, evaluations counted."""
-    return int(min(MOST_ROWS, WORK[kind] / (DRAWS * readings)))
-
-
-Rows = tuple[Series, int, bool, np.ndarray]  # the last four of ``Held``
-
-
-def _of_validation(val: Series, length: int, most: int, by_network: int) -> Iterator[Rows]:
-    """Rows of validation, how many times they are there, and whether the network fills them; where it may fill fewer
-    than ``most`` there are others that it does not. (It may fill none where there is none.)"""
-    parts = _cut(val, length)
-    first = [parts[k] for k in evenly(len(parts), max(1, (by_network or most) // length))]
-    yield _all_inside(_repeated(val, first, by_network or most), by_network > 0)
-    others, left = [part for part in parts if part not in first], most - by_network
-    if by_network and others and left >= length:
-        yield _all_inside(_repeated(val, [others[k] for k in evenly(len(others), left // length)], 0), False)
-
-
-def _all_inside(rows: tuple[Series, int], network: bool) -> Rows:
-    return *rows, network, np.ones(len(rows[0]), dtype=bool)
-
-
-def _around(train: Series, part: list[slice], inside: np.ndarray, length: int) -> Rows:
-    """A stretch of training rows with those around it, in pieces; ``inside`` (rows of training,) is the stretch."""
-    there = ~np.isnan(train.values).all(axis=2, keepdims=True)
-    mark = np.where(there, inside[:, None, None], np.nan)  # where there is a reading: rows without one are no piece
-    rows, times = pieces(replace(train, values=np.append(train.values, mark, axis=2)).picked(part), length, PART)
-    marked = np.asarray((rows.values[..., -1] > 0).any(axis=1))
-    return replace(rows, values=rows.values[..., :-1]), times, False, marked
-
-
-def pieces(series: Series, length: int, most: int) -> tuple[Series, int]:
-    """Rows of a series that have a reading, in stretches of about ``length``, evenly chosen: about ``most`` rows. Where
-    there are fewer, all of them several times; and how many times that is."""
-    parts = _cut(series, length)
-    return _repeated(series, [parts[k] for k in evenly(len(parts), max(1, most // length))], most)
-
-
-def _cut(series: Series, length: int) -> list[slice]:
-    """Stretches of about ``length`` that have a reading."""
-    parts = list[slice]()
-    for s in series.stretches:
-        count = max(1, round((s.stop - s.start) / length))
-        edges = np.linspace(s.start, s.stop, count + 1).astype(int)
-        parts += [slice(a, b) for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True) if b > a]
-    return [part for part in parts if not np.isnan(series.values[part]).all()] or parts
-
-
-def _repeated(series: Series, chosen: list[slice], most: int) -> tuple[Series, int]:
-    """So many times that there are about ``most`` rows; and how many times that is."""
-    times = int(np.clip(most // sum(part.stop - part.start for part in chosen), 1, TIMES))
-    return series.picked(times * chosen), times
-
-
-def _few(series: Series, steps: int) -> bool:
-    """Windows one after the other, or rows: of short windows there are many that say little of silent sensors."""
-    return len(series.starts(steps, steps)) < ENOUGH or len(series) < MOST_ROWS / 2
-
-
-def _parts(train: Series, margin: int) -> Iterator[tuple[list[slice], list[slice], np.ndarray]]:
-    """Stretches of training rows with a margin around each, as far as nothing breaks it; all others; and which rows
-    are in the stretches (rows,)."""
-    parts = parted(train.stretches, PARTS)
-    for part in parts if len(parts) > 1 else []:
-        inside = np.zeros(len(train), dtype=bool)
-        for s in part:
-            inside[s] = True
-        wider = [
-            slice(max(whole.start, s.start - margin), min(whole.stop, s.stop + margin))
-            for s in part
-            for whole in train.stretches
-            if whole.start <= s.start < whole.stop
-        ]
-        yield wider, [s for other in parts if other is not part for s in other], inside
+    return int(min(held_rows.MOST, WORK[kind] / (DRAWS * readings)))
 
 
 def _contest(
@@ -328,7 +248,7 @@ def _guessed(
 ) -> Found | None:
     """Of one family, on all held-out rows, and on those of validation with the network; and the processes, that of
     columns with correlations in time that are ``settled``, if any are."""
-    hidden = [_hidden(family, each, steps, lengths, MOST_ROWS * k) for k, each in enumerate(held)]
+    hidden = [_hidden(family, each, steps, lengths, held_rows.MOST * k) for k, each in enumerate(held)]
     if not hidden[0].any():
         return None
     processes: dict[str, Process] = {COLUMNS: _columns(held, hidden, known, settled)}

@@ -9,8 +9,9 @@ import pytest
 
 from grcd.core.errors import InputWarning
 from grcd.evaluation import contest, hiding
-from grcd.evaluation.contest import COLUMNS, MOMENTS, NETWORK, REFERENCE, Contest, decided, foretold, merged, ways
+from grcd.evaluation.contest import COLUMNS, MOMENTS, NETWORK, REFERENCE, Contest, merged, ways
 from grcd.evaluation.guesses import Guesses, joined
+from grcd.evaluation.winners import decided, foretold
 from grcd.tasks.columns import Columns
 from grcd.tasks.moments import Moments
 
