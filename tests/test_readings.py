@@ -86,6 +86,12 @@ def test_a_frame_of_signals_comes_back_filled_with_its_index_columns_and_order(m
     np.testing.assert_array_equal(bands.xs(0.9, axis=1, level="quantile")[NAMES], levels[1])
 
 
+@pytest.mark.parametrize("levels", [0.5, "0.5", ["a"], [], [0.5, 1.0], [None], [0.1, float("nan")]])
+def test_quantiles_that_are_no_levels_are_refused(moments, levels):
+    with pytest.raises(InputError, match="a list of numbers between 0 and 1"):
+        moments[0].impute(frame(4, gaps=True), quantiles=levels, **QUICK)
+
+
 def test_samples_are_as_the_training_signals_were_and_so_they_are_from_a_run_folder(moments, tmp_path):
     own, plain = moments
     drawn = own.sample(6, seed=2)

@@ -205,10 +205,9 @@ class Answer:
     quantiles: Sequence[float] | None
 
     def __post_init__(self) -> None:
-        levels = self.quantiles
-        if levels is not None and not (len(levels) and all(0 < level < 1 for level in levels)):
-            do = "e.g. quantiles=[.05, .5, .95]"
-            raise InputError(f"quantiles = {[*levels]}", "numbers between 0 and 1", do)
+        if self.quantiles is not None and not _are_levels(self.quantiles):
+            got = f"quantiles = {self.quantiles!r:.80}"
+            raise InputError(got, "a list of numbers between 0 and 1", "e.g. quantiles=[.05, .5, .95]")
 
     @property
     def count(self) -> int:
@@ -241,6 +240,15 @@ class Answer:
         if self.quantiles is not None:
             return self.form.bands(result, [*self.quantiles], index)
         return self.form.draws(result, index) if self.levels is None else self.form.table(result[0], index)
+
+
+def _are_levels(levels: Any) -> bool:
+    """Whether these are quantiles, one at least."""
+    try:
+        numbers = [float(level) for level in levels]
+    except (TypeError, ValueError):
+        return False
+    return bool(numbers) and not isinstance(levels, str) and all(0 < level < 1 for level in numbers)
 
 
 def forecast(

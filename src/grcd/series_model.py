@@ -257,7 +257,7 @@ class SeriesModel:
         refuse_unknown(posterior, OF_ROWS)
         process = None
         if posterior == "auto":
-            posterior, process = ("diffusion", None) if self.contest is None else self.contest.outlook()
+            posterior, process = ("diffusion", None) if self.contest is None else self.contest.outlook(horizon)
         law, nfe = self._law("reference" if process else posterior), self.budget(nfe)
         for end in ends:
             stretch = next((s for s in series.stretches if s.start < end <= s.stop), slice(0, 0))

@@ -66,6 +66,13 @@ __main__.main()
     assert result.stdout.split() == [str(setting.get("OMP_WAIT_POLICY")), policy]
 
 
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", ">&- 2>&-"])
+def test_closed_streams_are_no_reason_to_fail(tmp_path, closed):
+    command = f"{sys.executable} -m grcd data export sbm-c1 --out x.npz {closed}"
+    assert subprocess.run(["sh", "-c", command], cwd=tmp_path, check=False).returncode == 0
+    assert (tmp_path / "x.npz").exists()
+
+
 def test_train_sample_evaluate_in_the_datas_own_units(folder, here, tiny):
     assert (folder / "runs/tiny-grcd-s5/model.safetensors").exists()
     result = run("sample", "runs/tiny-grcd-s5", "-n", 30, "--nfe", 3, "--seed", 2, "--out", "new/x.csv", cwd=folder)

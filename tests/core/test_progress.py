@@ -26,32 +26,74 @@ def logged(caplog):
 
 
 def said(advances, total=100, start=0):
-    """The lines of a bar that is told (seconds, done, note)."""
+    """The lines of a bar that is told (seconds, done, note), and is to speak whenever it is time."""
     clock = Clock()
     lines = progress.Lines("training", total, start, clock)
-    for clock.now, done, note in advances:
+    due = lines.pause()
+    for now, done, note in advances:
+        while due <= now:
+            clock.now = due
+            lines.say()
+            due += lines.pause()
+        clock.now = now
         lines.advance(done, note)
     lines.end()
 
 
-def test_a_line_has_the_rate_and_the_time_left_and_comes_every_ten_seconds(logged):
-    said([(4, 8, ""), (10, 20, "loss 1.5"), (12, 24, ""), (20, 50, "loss 1.2"), (25, 100, "loss 1.1")])
+def test_a_line_has_the_rate_and_the_time_left_and_comes_soon_and_then_every_ten_seconds(logged):
+    said([(1, 4, "loss 2"), (11, 24, "loss 1.5"), (13, 50, ""), (21, 84, "loss 1.2"), (25, 100, "loss 1.1")])
     assert logged.messages == [
-        "training 20 of 100, 2/s, 40 s left, loss 1.5",
-        "training 50 of 100, 2.5/s, 20 s left, loss 1.2",
+        "training 4 of 100, 2/s, 48 s left, loss 2",
+        "training 24 of 100, 2/s, 38 s left, loss 1.5",
+        "training 84 of 100, 3.8/s, 4 s left, loss 1.2",
         "training 100 of 100, 4/s, loss 1.1",
     ]
 
 
+def test_of_work_that_takes_hours_lines_become_fewer(logged):
+    said([(36_000, 1, "")])
+    assert len(logged.messages) < 200
+    clock = Clock()
+    lines = progress.Lines("training", 1, 0, clock)
+    lines.say()
+    pauses = []
+    for clock.now in (0, 50, 100, 200, 3600, 36_000):
+        pauses.append(lines.pause())
+    assert pauses == [10, 10, 10, 20, 300, 300]
+
+
 def test_what_was_done_before_does_not_count_for_the_rate(logged):
-    said([(10, 60, "")], total=360, start=50)
-    assert logged.messages == ["training goes on from 50 of 360", "training 60 of 360, 1/s, 5 min left"]
+    said([(10, 60, ""), (12, 60, "")], total=360, start=50)
+    assert logged.messages == [
+        "training goes on from 50 of 360",
+        "training 50 of 360",
+        "training 60 of 360, 0.83/s, 6 min left",
+    ]
 
 
 def test_rates_of_several_hours_and_of_thousands_are_readable(logged):
-    said([(10, 1, "")], total=1000)
-    said([(10, 50_000, "")], total=100_000)
-    assert logged.messages == ["training 1 of 1,000, 0.1/s, 3 h left", "training 50,000 of 100,000, 5,000/s, 10 s left"]
+    said([(1, 1, ""), (2, 1, "")], total=10_000)
+    said([(1, 50_000, ""), (2, 50_000, "")], total=100_000)
+    assert logged.messages == [
+        "training 1 of 10,000, 0.5/s, 6 h left",
+        "training 50,000 of 100,000, 25,000/s, 2 s left",
+    ]
+
+
+def test_lines_come_although_the_work_does_not_come_back_to_say_how_far_it_is(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "SOON", 0.0)
+    with progress.on_command(), progress.bar("fitting", 3):
+        assert until_said(capsys, "fitting 0 of 3") == ["grcd: fitting 0 of 3"]
+
+
+def test_a_closed_standard_error_hears_nothing(capsys, monkeypatch):
+    monkeypatch.setattr(progress.sys, "stderr", None)
+    with progress.verbose(), progress.bar("filling", 3) as advance:
+        advance(3, "")
+    with progress.verbose(), progress.working("fitting"):
+        pass
+    progress.tell("nothing")
+    assert capsys.readouterr().out == ""
 
 
 def test_nothing_is_said_unless_it_is_wanted(capsys):

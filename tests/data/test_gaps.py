@@ -120,6 +120,12 @@ def test_a_far_value_that_comes_again_looks_like_a_marker(value, count, found):
     assert gaps.far_constant(x) == (value if found else None)
 
 
+def test_one_spell_of_a_marker_is_found_in_a_long_table():
+    x = np.random.RandomState(0).standard_normal((4000, 30))
+    x[100:130, 4] = -9999.0
+    assert gaps.far_constant(x) == -9999.0
+
+
 @pytest.mark.parametrize("law", ["rush hours", "rare", "rain", "sun", "switch"])
 def test_zeros_that_are_values_are_not_called_gaps(law):
     random, rows = np.random.default_rng(0), (2000, 5)

@@ -86,6 +86,17 @@ def test_irregular_times_are_refused_with_the_steps_there_are_and_put_on_a_clock
         series.regular(np.timedelta64(1, "ns"))
 
 
+def test_times_that_jitter_are_told_the_clock_that_they_are_near():
+    hours = np.arange(200) * np.timedelta64(3600, "s")
+    jitter = np.random.RandomState(0).randint(-90, 91, 200) * np.timedelta64(1, "s")
+    times = np.datetime64("2024-03-01T00:00:00") + hours + jitter
+    with pytest.raises(grcd.InputError, match="--every 1h puts readings on a clock"):
+        Series(numbered(200), times).refuse_irregular("x.csv")
+    odd = np.datetime64("2024-03-01T00:00:00") + np.cumsum(np.array([47, 47, 3] * 20)) * np.timedelta64(1, "m")
+    with pytest.raises(grcd.InputError, match="--every 47min puts readings on a clock"):
+        Series(numbered(60), odd).refuse_irregular("x.csv")
+
+
 def test_months_are_told_what_to_do():
     months = np.arange("2020-01", "2022-01", dtype="datetime64[M]").astype("datetime64[ns]")
     with pytest.raises(grcd.InputError, match=r"(?s)31d \(13 times\).*number the rows"):

@@ -82,6 +82,8 @@ def test_a_competitor_is_ahead_only_beyond_chance_and_then_it_is_said():
     told = Contest({"points": lost, "spells": won}, 300, 0, " mph")
     assert list(told.lost()) == ["points"]
     share = f"{lost.ours / lost.theirs - 1:.0%} more"
+    slight = replace(lost, ours=1.004 * lost.theirs, noise=0.0)
+    assert "(0.4% more)" in Contest({"points": slight}, 300, 0, "").lost()["points"][0]
     assert share in told.lost()["points"][0]
     assert "a line in time" in told.lost()["points"][0]
     unsure = Contest({"points": replace(lost, noise=None)}, 300, 0, "").lost()["points"][0]
@@ -171,6 +173,10 @@ def test_rows_to_come_are_foretold_by_the_model_unless_another_is_clearly_nearer
     with pytest.warns(InputWarning, match="the last value is nearer to rows to come than ours"):
         lost.outlook()
     assert Contest({"points": future}, 300, 0, "").outlook() == (NETWORK, None)  # of an older run
+    tried = Contest({"points": future}, 300, 0, "", future=future, horizon=6)
+    assert tried.outlook(6) == tried.outlook()
+    with pytest.warns(InputWarning, match="7 rows to come, and training compared the first 6 alone"):
+        tried.outlook(7)
 
 
 def test_a_competitor_that_is_ahead_in_one_variable_is_named_although_ours_is_over_all():

@@ -13,7 +13,7 @@ from grcd.data.covariates import Covariates
 from grcd.data.series import Series
 from grcd.graphs.space import SignalSpace
 from grcd.training.mean import Mean, Terms
-from grcd.training.means import Means
+from grcd.training.means import Means, often_read
 
 HOUR, DAY = (np.timedelta64(1, unit).astype("timedelta64[ns]") for unit in "hD")
 CPU = torch.device("cpu")
@@ -56,6 +56,29 @@ def test_only_mondays_differ():
     table = about.fitted(terms, about.train.stretches).table.table[:, 0]
     assert (table[0] - table[1:].mean(0) > 2.5).all()
     assert [entry["step"] for entry in kept["tried"] if entry["kept"]][-1] == "day of week"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sensor_that_is_dead_most_of_the_time_does_not_decide_for_all_others(seed):
+    """In the third that has its readings it would be judged by a mean of next to none."""
+    hours, random = np.arange(24 * 40) % 24, np.random.RandomState(seed)
+    x = noise(len(hours), 8, seed=seed) + 2 * np.sin(2 * np.pi * hours / 24)[:, None]
+    x[24 * 12 - 8 : 24 * 34, 1] = np.nan  # of the other two thirds it has eight readings
+    about, _ = means(x, HOUR, 24 * 34, random.standard_normal((40, 3)).repeat(24, axis=0))
+    terms, kept = about.chosen()
+    assert terms.clock
+    assert kept["covariates"] == []
+    first = next(entry for entry in kept["tried"] if entry["step"] == "time of day, weekend")
+    alive, _ = means(np.delete(x, 1, axis=1), HOUR, 24 * 34)
+    other = alive.chosen()[1]["tried"][0]
+    assert first["needed"] < 2 * other["needed"]
+
+
+def test_columns_are_often_read_beside_what_is_usual():
+    x = torch.ones(40, 5)
+    x[10:, 0] = x[9:, 1] = torch.nan  # 10 and 9 of 40
+    assert often_read(x).tolist() == [True, False, True, True, True]
+    assert often_read(x[:, :0]).tolist() == []
 
 
 def test_a_year_is_kept_over_three_years_and_cannot_be_over_one():

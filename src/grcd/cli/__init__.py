@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from contextlib import suppress
+from io import StringIO
 from typing import Any
 
 from ..core import errors, interrupts, memory, progress, ranks
@@ -43,6 +44,7 @@ def main() -> None:
 def _run() -> None:
     from .commands import app  # typer only; torch is imported by the commands that need it
 
+    sys.stdout, sys.stderr = sys.stdout or StringIO(), sys.stderr or StringIO()  # closed ones are nothing to fail at
     stream: Any
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError, OSError):  # a stand-in for a stream, or a closed one

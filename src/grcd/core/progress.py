@@ -21,7 +21,8 @@ from . import ranks
 Advance = Callable[[int, str], None]
 _quiet = False
 
-EVERY = 10.0  # seconds between two lines
+EVERY, LONGEST = 10.0, 300.0  # seconds between two lines, at least and at most
+SELDOM = 0.1  # of the time that work has taken, between two lines
 SOON = 2.0  # seconds that nobody wonders
 UNITS = (("h", 3600.0), ("min", 60.0), ("s", 1.0))
 LOGGER = logging.getLogger("grcd")
@@ -63,72 +64,75 @@ def bar(label: str, total: int, start: int = 0) -> Iterator[Advance]:
 
     ``start`` is what was done before, by whatever was interrupted: it does not count for the rate.
     """
-    if ranks.rank() > 0 or _quiet:
-        yield _silent
-        return
-    if not sys.stderr.isatty():
-        if math.isinf(_after()):
-            yield _silent
-            return
-        lines = Lines(label, total, start)
-        yield lines.advance
-        lines.end()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=10),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[speed]}"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(label, total=total, completed=start, note="", speed="")
-
-        def advance(done: int, note: str = "") -> None:
-            speed = progress.tasks[0].speed
-            progress.update(task, completed=done, note=note, speed=f"{speed:.0f}/s" if speed else "")
-
+    with _shown(label, total, start) as advance:
         yield advance
 
 
 @contextmanager
 def working(label: str) -> Iterator[None]:
     """Shows that something goes on of which nobody knows how long it takes, and how long it has."""
+    with _shown(label, None):
+        yield
+
+
+@contextmanager
+def _shown(label: str, total: int | None, start: int = 0) -> Iterator[Advance]:
     if ranks.rank() > 0 or _quiet:
-        yield
-    elif sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = TextColumn("{task.description}"), BarColumn(bar_width=10), TimeElapsedColumn()
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-            progress.add_task(label, total=None)
-            yield
+        yield _silent
+    elif sys.stderr is not None and sys.stderr.isatty():
+        with _on_terminal(label, total, start) as advance:
+            yield advance
     elif math.isinf(_after()):
-        yield
+        yield _silent
     else:
-        done, context = Event(), copy_context()  # a thread has a context of its own
-        thread = Thread(target=context.run, args=(_so_far, label, done), daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
+        with _in_lines(Lines(label, total, start)) as advance:
+            yield advance
 
 
-def _so_far(label: str, done: Event) -> None:
-    """A line soon, and then as often as any other, until it is ``done``."""
-    began = time.monotonic()
-    if done.wait(SOON):
-        return
-    _emit(f"{label} ...")
-    while not done.wait(EVERY):
-        _emit(f"{label}: {_readable(time.monotonic() - began)} so far")
+@contextmanager
+def _on_terminal(label: str, total: int | None, start: int) -> Iterator[Advance]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = [TextColumn("{task.description}"), BarColumn(bar_width=10)]
+    if total is None:
+        columns.append(TimeElapsedColumn())
+    else:
+        columns += [MofNCompleteColumn(), TextColumn("{task.fields[speed]}"), TimeRemainingColumn()]
+        columns.append(TextColumn("{task.fields[note]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label, total=total, completed=start, note="", speed="")
+
+        def advance(done: int, note: str = "") -> None:
+            progress.update(task, completed=done, note=note, speed=_rate(progress.tasks[0].speed or 0.0))
+
+        yield advance
+
+
+@contextmanager
+def _in_lines(lines: Lines) -> Iterator[Advance]:
+    """A thread speaks, for work may be long in coming back; it has a context of its own, which says where to."""
+    over, context = Event(), copy_context()
+
+    def speak() -> None:
+        while not over.wait(lines.pause()):
+            lines.say()
+
+    thread = Thread(target=context.run, args=(speak,), daemon=True)
+    thread.start()
+    try:
+        yield lines.advance
+    finally:
+        over.set()
+        thread.join()
+    lines.end()
 
 
 @contextmanager
@@ -143,34 +147,40 @@ def quiet() -> Iterator[None]:
 
 
 class Lines:
-    """One bar as lines: every ``EVERY`` seconds one, and one at the end."""
+    """One bar as lines: the first one soon, then every ``EVERY`` seconds, of long work fewer; and one at the end."""
 
-    def __init__(self, label: str, total: int, start: int = 0, clock: Callable[[], float] = time.monotonic):
+    def __init__(self, label: str, total: int | None, start: int = 0, clock: Callable[[], float] = time.monotonic):
         self.label, self.total, self.start, self.clock = label, total, start, clock
-        self.began = self.said = clock()
-        self.done, self.note, self.shown = start, "", -1
+        self.began, self.done, self.note, self.shown = clock(), start, "", -1
         if start:
             _emit(f"{label} goes on from {start:,} of {total:,}")
 
     def advance(self, done: int, note: str = "") -> None:
         """So much is done."""
-        self.done, self.note, now = done, note, self.clock()
-        if now - self.said >= EVERY:
-            self.said = now
-            self._say()
+        self.done, self.note = done, note
+
+    def pause(self) -> float:
+        """Seconds to the next line."""
+        if self.shown < 0:
+            return SOON
+        return min(LONGEST, max(EVERY, SELDOM * (self.clock() - self.began)))
 
     def end(self) -> None:
         """The last line, unless it was just said, or all is over soon."""
-        if self.shown != self.done and self.clock() - self.began >= _after():
-            self._say()
+        if self.total is not None and self.shown != self.done and self.clock() - self.began >= _after():
+            self.say()
 
-    def _say(self) -> None:
+    def say(self) -> None:
+        """How far it is by now."""
+        first, seconds = self.shown < 0, self.clock() - self.began
         self.shown = self.done
-        seconds = self.clock() - self.began
+        if self.total is None:
+            _emit(f"{self.label} ..." if first else f"{self.label}: {_readable(seconds)} so far")
+            return
         rate = (self.done - self.start) / seconds if seconds > 0 else 0.0
         parts = [f"{self.label} {self.done:,} of {self.total:,}"]
         if rate > 0:
-            parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s")
+            parts.append(_rate(rate))
             if self.done < self.total:
                 parts.append(f"{_readable((self.total - self.done) / rate)} left")
         _emit(", ".join([*parts, *[self.note] * bool(self.note)]))
@@ -192,6 +202,13 @@ def telling() -> Iterator[None]:
         _telling.reset(before)
 
 
+def _rate(per_second: float) -> str:
+    """Of slow work too; empty where nothing is done yet."""
+    if not per_second > 0:
+        return ""
+    return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.2g}/s"
+
+
 def _readable(seconds: float) -> str:
     unit, size = next(((unit, size) for unit, size in UNITS if seconds >= size), UNITS[-1])
     return f"{seconds / size:.0f} {unit}"
@@ -200,7 +217,7 @@ def _readable(seconds: float) -> str:
 def _emit(line: str) -> None:
     if LOGGER.isEnabledFor(logging.INFO) and LOGGER.hasHandlers():
         LOGGER.info(line)
-    else:
+    elif sys.stderr is not None:  # nowhere, if it is closed
         print(line if _telling.get() else f"grcd: {line}", file=sys.stderr, flush=True)
 
 

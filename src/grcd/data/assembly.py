@@ -177,7 +177,7 @@ def marker_notes(values: np.ndarray, markers: Sequence[float]) -> list[Note]:
         )
     if far is not None and not (silent is not None and far == 0):
         value = f"{far:.15g}"
-        what = f"many readings are exactly {value}, far from all others"
+        what = f"several readings are exactly {value}, far from all others"
         notes.append(Note(what, f"if it marks a gap, --missing {value}"))
     return notes
 

@@ -24,6 +24,7 @@ from ..core.rows import blocks
 ZEROS, CLEAR = 0.01, 3.0  # a share of exact zeros, and standard deviations between them and all other readings
 FEW = 1 << 20  # readings that are enough to look at
 OFTEN, FAR = 1e-3, 2.0  # a share of readings, and a distance in ranges of the others, that give a marker away
+ENOUGH = 8  # of any number of readings: one spell of one sensor
 Rows = slice | np.ndarray
 
 
@@ -76,7 +77,7 @@ def far_constant(values: np.ndarray) -> float | None:
     sample = sample[np.isfinite(sample)]
     for end in (sample.min(), sample.max()) if sample.size else ():
         rest = sample[sample != end]
-        often = sample.size - rest.size >= max(2, OFTEN * sample.size)
+        often = sample.size - rest.size >= max(2, min(OFTEN * sample.size, ENOUGH))
         if often and rest.size and np.abs(rest - end).min() > FAR * np.ptp(rest) > 0:  # of two values none is a marker
             return float(end)
     return None

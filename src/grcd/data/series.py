@@ -27,6 +27,8 @@ MOST_ROWS = 10**8  # of a regular series
 SHOWN = 4  # intervals in a message
 MONTH = np.timedelta64(28, "D"), np.timedelta64(31, "D")
 UNITS = {"d": 86400, "h": 3600, "min": 60, "s": 1}  # of intervals, in seconds
+CLOCK = (*(k * 60 for k in (1, 2, 5, 10, 15, 20, 30)), *(k * 3600 for k in (1, 2, 3, 4, 6, 8, 12, 24, 168)))
+NEAR = 0.1  # of an interval of a clock
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +127,7 @@ class Series:
                 "rows that are equally far apart, but for breaks",
                 "number the rows in place of their dates: months are of several lengths"
                 if steps.dtype.kind == "m" and (steps >= MONTH[0]).all() and (steps <= MONTH[1]).all()
-                else f"--every {readable(steps[counts.argmax()])} puts readings on a clock and leaves gaps",
+                else f"--every {readable(_on_clock(self.steps))} puts readings on a clock and leaves gaps",
             )
 
     def starts(self, steps: int, stride: int = 1) -> np.ndarray:  # (windows,)
@@ -188,6 +190,17 @@ class Series:
             product = (same * z[late] * z[early]).sum(axis=0) / np.where(known, pairs * variance, np.inf)
             correlations.append(product.sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan))
         return np.clip(correlations, -1, 1)  # of few pairs they may come out beyond
+
+
+def _on_clock(steps: np.ndarray) -> np.timedelta64 | float:
+    """The commonest step; of dates that jitter, the interval of a clock that most of them are near."""
+    values, counts = np.unique(steps, return_counts=True)
+    if steps.dtype.kind == "m":
+        seconds = steps / np.timedelta64(1, "s")
+        near = [float((np.abs(seconds / each - 1) < NEAR).mean()) for each in CLOCK]
+        if max(near) > max(0.5, counts.max() / len(steps)):
+            return np.timedelta64(CLOCK[int(np.argmax(near))], "s")
+    return values[counts.argmax()]
 
 
 def readable(step: np.timedelta64 | float) -> str:

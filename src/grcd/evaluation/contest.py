@@ -171,10 +171,11 @@ class Contest:
 
     def _nearer(self, family: str, rival: str, won: str, ours: float, theirs: float, of: str = "") -> str:
         more = ours / max(theirs, 1e-300) - 1
+        share = f"{more:.0%}" if more >= 0.01 else f"{more:.1%}"
         knows = KNOWS if self.single and rival in OF_TIME else ""
         return (
             f"{_title(rival, family)} is nearer to {WORDS[family]}{of} than {TITLES[won]}, in held-out rows: "
-            f"mean error {number(theirs)} against {number(ours)}{self.unit} ({more:.0%} more){knows}"
+            f"mean error {number(theirs)} against {number(ours)}{self.unit} ({share} more){knows}"
         )
 
     def ways(self, families: np.ndarray) -> dict[Way, np.ndarray]:
@@ -207,10 +208,15 @@ class Contest:
             for words in sentences if name in there else ():
                 warnings.warn(words, InputWarning, stacklevel=4)
 
-    def outlook(self) -> tuple[str, Process | None]:
-        """What foretells, "diffusion" unless another one of ours was better; where a competitor is, that is said."""
+    def outlook(self, horizon: int = 0) -> tuple[str, Process | None]:
+        """What foretells, "diffusion" unless another one of ours was better; where a competitor is, that is said, and
+        that rows are further ahead than those that were compared."""
         if self.future is None:
             return NETWORK, None
+        if horizon > self.horizon:
+            what = f"{horizon} rows to come, and training compared the first {self.horizon} alone"
+            do = "beyond them neither errors nor intervals were tried"
+            warnings.warn(f"{what}: {do} (a longer window tries more)", InputWarning, stacklevel=4)
         for words in self.lost().get("future", ()):
             warnings.warn(words, InputWarning, stacklevel=4)
         return self.future.way()
@@ -269,8 +275,9 @@ class Contest:
             for name in TITLES
             if (errors := future.errors.get(name)) is not None
         ]
+        inside = f"{future.errors[future.won]['cover_90']:.0%}"
         yield f"the next {rows} foretold, MAE{self.unit}: {', '.join(each)}"
-        yield "* is used by forecast (--posterior auto)"
+        yield f"* is used by forecast (--posterior auto); its 90 % intervals hold {inside} of them"
 
     def _line(self, method: str, names: Sequence[str]) -> list[str]:
         cells = list[str]()

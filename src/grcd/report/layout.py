@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..core import provenance
-from ..core.progress import bar
+from ..core.progress import working
 from ..core.tables import html as table
 from ..data.origin import Origin
 from ..model import GRCD
@@ -30,16 +30,11 @@ class Section:
     body: str
 
 
-def document(
-    name: str, about: Sequence[str], summary: str, sections: Iterable[Section], count: int, script: str = ""
-) -> str:
-    """The whole page on data of this name, and a few words on them: a summary, links to about ``count`` sections, and
+def document(name: str, about: Sequence[str], summary: str, sections: Iterable[Section], script: str = "") -> str:
+    """The whole page on data of this name, and a few words on them: a summary, links to the sections, and
     those; then what a browser may run."""
-    written = []
-    with bar("drawing", count) as advance:
-        for section in sections:
-            written.append(section)
-            advance(len(written), section.title)
+    with working("drawing"):
+        written = list(sections)
     style = (resources.files(__package__) / "page.css").read_text()
     links = "".join(f'<a href="#{s.name}">{escape(s.title)}</a>' for s in written)
     parts = [

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse.csgraph as csgraph
 
 from ..core.errors import InputError, InputWarning
-from ..core.progress import bar
+from ..core.progress import bar, quiet
 from ..core.rows import evenly
 from ..data.dataset import fingerprint
 from ..data.series import Series
@@ -104,7 +104,7 @@ class SeriesMaterial:
         held = gathering.held()
         pieces = _picked(data, held)
         kinds = (*hiding.FAMILIES, hiding.OUTAGES)
-        with bar("filling and foretelling", len(kinds) + 3) as advance:
+        with bar("filling and foretelling", len(kinds) + 3) as advance, quiet():
             gaps = {}
             for done, family in enumerate(kinds):
                 gaps[family] = gathering.filled(pieces, family)

@@ -35,7 +35,7 @@ def html(material: Material) -> str:
     first, last = data.times.get("train"), data.times.get("test")
     times = None if first is None or last is None else np.concatenate([first, last])
     about = [*counts, *span(times), *([data.unit] if data.unit else [])]
-    return document(data.name, about, _summary(material), _sections(material), 9, _hovered(material))
+    return document(data.name, about, _summary(material), _sections(material), _hovered(material))
 
 
 def _hovered(material: Material) -> str:

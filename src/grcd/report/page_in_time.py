@@ -32,7 +32,7 @@ def html(material: SeriesMaterial) -> str:
     data = material.data
     units = [", ".join(unit for unit in data.units if unit)] if any(data.units) else []
     about = [f"{len(data.graph):,} nodes", f"{len(data.series):,} rows", *span(data.series.times), *units]
-    return document(data.name, about, _summary(material), _sections(material), 10, _hovered(material))
+    return document(data.name, about, _summary(material), _sections(material), _hovered(material))
 
 
 def _hovered(material: SeriesMaterial) -> str:

@@ -95,7 +95,7 @@ def fill(
     chunk = None if chunk is None else whole_number("chunk", chunk)
     members = _Members(model, z, calendar, n, nfe, lambda start: _keyed(seed, "fill", start, z[:0].device))
     drawn = (part for rows in stretches for part in members.history(rows, guard, context))
-    return _chunks(drawn, sum(len(range(len(z))[rows]) for rows in stretches), chunk)
+    return _chunks(drawn, sum(len(range(len(z))[rows]) for rows in stretches), chunk, "filling")
 
 
 def forecast(
@@ -189,7 +189,7 @@ def vary(
     members.strength = float(strength)
     guard, context = default_guard(steps), default_context(steps)
     drawn = (part for rows in stretches for part in members.history(rows, guard, context))
-    return _chunks(drawn, sum(len(range(len(z))[rows]) for rows in stretches), None)
+    return _chunks(drawn, sum(len(range(len(z))[rows]) for rows in stretches), None, "varying")
 
 
 def default_guard(steps: int) -> int:
@@ -277,11 +277,11 @@ def _lengthened(rows: Tensor, count: int, value: float | None = None) -> Tensor:
 
 
 def _chunks(
-    parts: Iterator[tuple[np.ndarray, Tensor]], total: int, size: int | None
+    parts: Iterator[tuple[np.ndarray, Tensor]], total: int, size: int | None, label: str
 ) -> Iterator[tuple[np.ndarray, Tensor]]:
     """The same rows, so many at a time; fewer at the end."""
     done = 0
-    with bar("filling", total) as advance:
+    with bar(label, total) as advance:
         for rows, drawn in parts if size is None else _regrouped(parts, size):
             yield rows, drawn
             done += len(rows)

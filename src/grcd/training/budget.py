@@ -88,6 +88,8 @@ def of_windows(
     """
     heads, most = usual["heads"], max(round(MOST * usual["max_updates"]), PASSES * windows // usual["batch"])
     for factor in WIDTHS:
+        if left() <= 0:  # measuring takes time too
+            break
         width = max(heads, round(factor * usual["width"] / heads) * heads)
         own = pace(width)
         updates, pairs = _fitting(usual, own, MARGIN * left(), most)

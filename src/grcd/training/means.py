@@ -13,7 +13,8 @@ training rows, judged by those of the other two: with few validation rows alone 
 covariates, too, is taken without the rows that judge. What is judged is the probability of a few steps spread over a
 window, of a few dozen columns at most, in units of the readings, under a stationary Gaussian. Its shrinkage is what
 suits a mean a column best; its noise is the same for all means in units of the readings, or a mean would gain by tuning
-it.
+it. A column that was hardly read in the rows that its mean is learned from is not judged: that mean is chance, and its
+error would outweigh all others.
 
 **A gain must exceed its own noise.** Gains of windows are summed over blocks of time, and their sum has to be larger
 than chance would make it once in twenty times, by Student's t, for all steps that were tried at once (Bonferroni), and
@@ -60,6 +61,7 @@ BLOCKS = 10  # of a part's windows, at most: few windows are in blocks too, for 
 CHANCE = 0.05  # of a step that gains nothing
 LEAST = 1e-3  # nats a reading that a step has to gain: for less it is not worth its numbers
 ROWS = 20  # of training, at least, for a covariate
+HARDLY = 0.25  # of the readings that a column usually has
 SIMPLER = "time of day, weekend"
 COVARIANCES = (  # under which readings are judged: from strong correlations and many rows to weak ones and few
     Shrinkage(noise=0.005),
@@ -289,10 +291,16 @@ class Judge:
         runs = [slice(s.start + k, s.stop, self.stride) for s in learn for k in range(self.stride)]
         reference = Stationary.of(lag_covariances(z, self.lags, runs), self.shrinkage, self.node)
         windows = z[rows].flatten(1)
-        observed = ~windows.isnan()
+        observed = ~windows.isnan() & often_read(self.x[chosen]).repeat(self.lags)
         log_prob = reference.posterior(windows.nan_to_num(), observed).log_prob
         log_prob = log_prob - (spread[rows].flatten(1).log() * observed).sum(1)
         return log_prob.cpu().numpy(), int(observed.sum())
+
+
+def often_read(x: Tensor) -> Tensor:  # (rows, columns), NaN where missing -> (columns,) of bool
+    """Columns with readings enough for a mean of their own; others say nothing of what is learned from these rows."""
+    read = (~x.isnan()).sum(0)
+    return read >= HARDLY * read.median()
 
 
 def _covariates(count: int, all_of_them: int) -> str:

@@ -19,6 +19,8 @@ The first five but one are all weights of one family (see ``references/lags``), 
 a reference that was worse by a fifth), so where they are fewer than ``ENOUGH`` windows one after the other, stretches
 of training rows are judged as well, each by what was fitted to all others.
 
+A column that was hardly read in the rows that a candidate is fitted to is not judged there (see ``means``).
+
 **Short windows, then whole ones.** The walk is along short windows, for the cost falls with the cube of their length.
 Whole windows have more to overfit and want more of everything (METR-LA, 24 rows: noise .0125 in place of .003, and a
 quarter less error in long gaps), so a few steps upwards are then judged on whole windows. A mixture is taken if it
@@ -53,6 +55,7 @@ from ..references.reference import Reference
 from ..references.separable import Separable
 from ..references.stationary import Stationary, Trial, beside, chosen_shrinkage
 from . import sparse_references
+from .means import often_read
 from .pool import parted
 from .window_choice import Choice
 
@@ -179,7 +182,7 @@ class WindowReferences:
             self._scores[key] = self.scored(stretches)
         z = self._scores[key]
         windows = self._windows(z, starts[evenly(len(starts), most)], steps)
-        observed = ~windows.isnan()
+        observed = ~windows.isnan() & often_read(torch.cat([z[rows] for rows in stretches])).repeat(steps)
         trial = Trial(lag_covariances(z, steps, stretches), windows.nan_to_num().float(), observed)
         return _Held(trial, z, stretches)
 

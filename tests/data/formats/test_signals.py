@@ -448,6 +448,11 @@ BAD = {
     "ragged, long": ("x.csv", _text("a,b\n1,2\n4,5,6\n"), "3 cells in row 2"),
     "all rows long": ("x.csv", _text("a,b\n1,2,3\n4,5,6\n"), "3 cells in row 1"),
     "text": ("x.csv", _text("a,b\n1,2\n4,five\n"), "'five' in row 2, column 'b'"),
+    "long, otherwise called": (
+        "x.csv",
+        _text("when,dock,count\n1,North,2\n1,South,3\n2,North,4\n2,South,5\n3,North,6\n"),
+        "'North' in row 1, column 'dock' .*\n.*\n.*call the columns time, node and value",
+    ),
     "decimal commas": ("x.csv", _text("a;b\n1,5;2\n4;5\n"), "'1,5' in row 1, column 'a'.*\n.*\n.*decimal points"),
     "decimal commas, points between": (
         "x.csv",

@@ -83,10 +83,12 @@ class Columns:
         bad = to_numeric(cells, errors="coerce").isna() & ~self.frame[place].isna()
         row = int(np.argmax(bad.to_numpy())) if bad.any() else 0
         cell, name = cells.iloc[row], self.names[place]
+        again = bad.sum() > len(cells) / 2 and cells.nunique() < len(cells) / 2
+        of_nodes = "if it says which node a reading is of, call the columns time, node and value"
         return InputError(
             f"{cell!r} in row {row + 1}, column {name!r} of {self.path}",
             "a number or an empty cell",
-            _remedy(cell, name, place),
+            of_nodes if again and place > 0 and cell.strip().casefold() not in LABELS else _remedy(cell, name, place),
         )
 
 
