@@ -88,7 +88,7 @@ def measured(variant: str, seed: int, runs: Path, settings: dict[str, Any]) -> d
     found: dict[str, Any] = {"scores": {name: scored(network, NFE, each) for name, each in asked(data).items()}}
     if variant == next(iter(VARIANTS)):
         found["reference"] = {name: scored(network, None, each) for name, each in asked(data).items()}
-    return found | {"training": model.result, **provenance("cpu")}
+    return found | {"training": model.result}
 
 
 def main() -> None:
@@ -101,13 +101,17 @@ def main() -> None:
     args = parser.parse_args()
     for seed in args.seeds.split(","):
         for variant in args.variants.split(";"):
-            done = json.loads(args.out.read_text()) if args.out.exists() else {}
-            if seed not in done.get(variant, {}):
+            if seed not in done(args.out).get(variant, {}):
                 found = measured(variant, int(seed), args.runs, {"max_updates": args.updates})
-                done = json.loads(args.out.read_text()) if args.out.exists() else {}
-                done.setdefault(variant, {})[seed] = found
-                write_json(args.out, done)
+                variants = done(args.out)
+                variants.setdefault(variant, {})[seed] = found
+                write_json(args.out, {**provenance("cpu"), "variants": variants})
                 print(variant, seed, found["scores"], flush=True)
+
+
+def done(path: Path) -> dict[str, dict[str, dict]]:
+    """What was measured before, by variant and seed."""
+    return json.loads(path.read_text())["variants"] if path.exists() else {}
 
 
 if __name__ == "__main__":

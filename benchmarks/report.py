@@ -10,6 +10,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import masks_page
+
 from grcd.bench import suites, tables
 from grcd.bench.cells import Cell, read
 from grcd.bench.tables import purpose
@@ -131,6 +133,7 @@ SECTIONS = {
     "limit-cpu": ("How far from what two cores allow", lambda: limit("limit-cpu")),
     "limit-gpu": ("How far from what a GPU allows", lambda: limit("limit-gpu")),
     "size": ("A million signals on 500 nodes", lambda: size()),
+    "masks": ("How much point masks of training hide", lambda: masks_page.section(load("masks")["variants"])),
     "scale": ("Large graphs", lambda: scale("scale")),
     "scale-gpu": ("Large graphs, the network on a GPU", lambda: scale("scale-gpu")),
     "cluster": ("Past one process", lambda: cluster()),
