@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from .core.errors import InputError, InputWarning
-from .core.progress import bar, quiet
+from .core.progress import bar, quiet, working
 from .data import marginals
 from .data.covariates import Covariates
 from .data.normalizer import Normalizer
@@ -220,7 +220,7 @@ def _contest(
         return None
     families, ahead = decided(found), None
     if not single:
-        with quiet(), warnings.catch_warnings():
+        with working("comparing forecasts"), quiet(), warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
             ahead = _guessed(held, in_time, FUTURE, steps, {}, known)
     rows, of_unit = sum(int(each.inside.sum()) // each.times for each in held), f" {unit}" if unit else ""

@@ -159,7 +159,7 @@ def test_rows_without_a_reading_are_left_out_unless_filled(files):
         return frame
 
     name = edited(files, outage)
-    with pytest.warns(InputWarning, match="2 rows have no reading at all: left out"):
+    with pytest.warns(InputWarning, match="2 rows have no reading at all: left out of single rows"):
         data = load(files, name)
     assert [len(data.split(split)) for split in ("train", "val", "test")] == [41, 6, 11]
     assert len(load(files, name, fill="linear").train) == 42

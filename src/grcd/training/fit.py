@@ -74,14 +74,17 @@ def fit(
 
     reason = large.NOT_WANTED if config.backbone == "none" else few(method, len(z_val))
     if not reason and (space.graph.large or config.minutes):
-        decided = settle(lambda: _decided(space, config, device, method, seconds, budget.left(until)))
+        with working("timing a few updates"):
+            decided = settle(lambda: _decided(space, config, device, method, seconds, budget.left(until)))
         reason = no_time(config, space) if decided.get("backbone") == "none" else ""
         config = config.changed(decided)
     if reason:
         diffusion = bound(space, config, process, reference, Nothing(), {})
         return diffusion, _reference_alone(diffusion, signals, reason, began)
     if math.isinf(until) and device.type == "cpu" and config.max_updates >= budget.LEAST and not space.graph.large:
-        budget.warn_long(config.max_updates * seconds({}))
+        with working("timing a few updates"):
+            update = seconds({})
+        budget.warn_long(config.max_updates * update)
     network = fresh_network(space, config, device)
     with devices.arithmetic("high"):
         outcome = loop.train(
