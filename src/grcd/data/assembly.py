@@ -72,7 +72,8 @@ def _assembled(name: str, table: Table, network: Graph, options: Options, where:
     own = [rows[split] for split in apart]
     filled = gaps.fill(table.values, policy, together, graph.node_ids, table.times, own)
     rows, dropped = _kept(table.values, rows, options.cap or (), policy)
-    notes += (Note(f"{counted(dropped, 'row has', 'rows have')} no reading at all", "left out of single rows"),) * bool(dropped)
+    empty = f"{counted(dropped, 'row has', 'rows have')} no reading at all"
+    notes += (Note(empty, "left out of single rows"),) * bool(dropped)
     origin = Origin(
         source=where,
         unit=unit,
