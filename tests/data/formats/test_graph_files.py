@@ -446,6 +446,7 @@ BAD_CSV = {
     "long": ("a,b\n0,1\n1,0\n0,0\n0,0\n", ["4 rows"]),
     "single": (",a\na,0\n", ["two nodes or more"]),
     "other row names": (",a,b\na,0,1\nc,1,0\n", ["only its rows or only its columns have: c"]),
+    "same gauge": ("gauge,x,y\n" + "".join(f"s{i % 6},{i},0\n" for i in range(7)), ["occur twice: s0"]),
     "row names twice": (",a,b\na,0,1\na,1,0\n", ["only its columns have: b"]),
     "column names twice": ("a,a\n0,1\n1,0\n", ["occur twice: 'a'"]),
     "unnamed column": ("a,b,\n0,1,1\n1,0,1\n1,1,0\n", ["a square matrix"]),

@@ -37,6 +37,7 @@ from .stored_graph import StoredGraph
 from .table import NODE_NAMES, is_unnamed
 
 NAMES = (*NODE_NAMES, "name", "id")  # the first one counts
+TELLING = 0.8  # of the rows have another text: a column that names nodes, some of them twice
 ALIASES = {
     "source": ("source", "from"),
     "target": ("target", "to"),
@@ -79,8 +80,8 @@ def _located(columns: Columns, roles: dict[str, str], node: str) -> StoredGraph:
 def _id_column(columns: Columns, roles: dict[str, str]) -> str | None:
     """The column that names the nodes: by its name, or else the first with another text or whole number in every row.
 
-    One that only numbers the rows, as pandas writes an index, counts if there is no other. None for the matrix of
-    nodes that are called x and y.
+    One that only numbers the rows, as pandas writes an index, counts if there is no other; so does one in which few
+    names come twice, which is then the fault that is named. None for the matrix of nodes that are called x and y.
     """
     if "node" in roles:
         return roles["node"]
@@ -91,7 +92,12 @@ def _id_column(columns: Columns, roles: dict[str, str]) -> str | None:
     if matrix or set(cells.get(names[0], ())) == set(names[1:]):
         return None
     ids = [name for name, column in cells.items() if len(set(column) - {""}) == rows and not _measured(column)]
+    ids = ids or [name for name, column in cells.items() if not all(map(is_number, column)) and _few_twice(column)]
     return next((name for name in ids if cells[name] != [*map(str, range(rows))]), ids[0] if ids else None)
+
+
+def _few_twice(cells: list[str]) -> bool:
+    return len(set(cells) - {""}) >= TELLING * len(cells)
 
 
 def _measured(cells: list[str]) -> bool:
