@@ -53,6 +53,7 @@ def test_a_line_has_the_rate_and_the_time_left_and_comes_soon_and_then_every_ten
 def test_of_work_that_takes_hours_lines_become_fewer(logged):
     said([(36_000, 1, "")])
     assert len(logged.messages) < 200
+    assert logged.messages[:2] == ["training 0 of 100", "training 0 of 100, 12 s so far"]
     clock = Clock()
     lines = progress.Lines("training", 1, 0, clock)
     lines.say()

@@ -183,6 +183,8 @@ class Lines:
             parts.append(_rate(rate))
             if self.done < self.total:
                 parts.append(f"{_readable((self.total - self.done) / rate)} left")
+        elif not first:
+            parts.append(f"{_readable(seconds)} so far")
         _emit(", ".join([*parts, *[self.note] * bool(self.note)]))
 
 
