@@ -16,6 +16,9 @@ A window of which anything was recorded has at least one reading hidden; what ne
 A family that a window has no use for (channels of one variable, the future of one moment) leaves its share to the
 others. A mask depends on the stream and on the number of its window, not on the windows beside it.
 
+Points up to 95 % in a fifth of their windows were tried (results/masks.json, three seeds): spells are filled nearer by
+0.2 %, all else is within chance; so 60 % stay.
+
 Gaps that users will have are like those that their table has: of the readings that AQI-36 lacks in its training rows,
 eight in ten are missing at half of the stations or more at once. So ``recorded`` occurs by how much is missing.
 """
