@@ -267,3 +267,13 @@ def test_a_choice_with_a_share_of_the_graph_comes_back_from_a_file():
     assert Choice.of(json.loads(json.dumps(choice.summary()))).graph == 0.6
     older = {key: value for key, value in choice.summary().items() if key != "graph"}
     assert Choice.of(older).graph == 0.0
+
+
+def test_a_column_that_was_hardly_read_in_training_rows_is_not_judged():
+    z = torch.from_numpy(np.random.RandomState(0).standard_normal((400, NODES)))
+    z[5:300, 1] = torch.nan
+    chosen = references(z, 300)
+    observed = chosen._held(chosen.lags, 64)[0].trial.observed  # of validation windows
+    columns = observed.unflatten(1, (chosen.lags, NODES))
+    assert not columns[:, :, 1].any()
+    assert columns[:, :, [k for k in range(NODES) if k != 1]].all()
